@@ -1,0 +1,1 @@
+"""A drop-in Gemini Live realtime model for LiveKit Agents."""
