@@ -1,0 +1,45 @@
+"""A Gemini Live server to test agents against, without an API key.
+
+`GeminiLiveServer` is a real TLS websocket server on 127.0.0.1 that the unmodified google-genai SDK
+and LiveKit's google plugin connect to. A scripted model with a memory answers, in the manner of the
+family that its `Profile` names. It shares no code with the rest of this package.
+"""
+
+from .faults import Barrier, Refusals, Trap
+from .profiles import PROFILES, Profile
+from .records import (
+    Breach,
+    Closed,
+    Connection,
+    Entry,
+    IssuedCall,
+    Reply,
+    TimelineEvent,
+    ToolResponse,
+)
+from .script import CHUNK_SECONDS, Call, Calls, Gate, Say, Silence, Step
+from .server import GeminiLiveServer
+
+__all__ = [
+    "CHUNK_SECONDS",
+    "PROFILES",
+    "Barrier",
+    "Breach",
+    "Call",
+    "Calls",
+    "Closed",
+    "Connection",
+    "Entry",
+    "Gate",
+    "GeminiLiveServer",
+    "IssuedCall",
+    "Profile",
+    "Refusals",
+    "Reply",
+    "Say",
+    "Silence",
+    "Step",
+    "TimelineEvent",
+    "ToolResponse",
+    "Trap",
+]

@@ -1,0 +1,180 @@
+"""What an accepted connection does with each frame after the setup.
+
+A frame is first consumed (checked, recorded, learnt); what follows from it is returned as a
+reaction, so that a trap can break the connection between the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
+
+from .dialect import Dialect, Message
+from .model import ScriptedModel
+from .records import Connection, Entry, ToolResponse
+from .rules import (
+    check_content,
+    check_realtime,
+    check_responses,
+    declared_tools,
+)
+from .service import Service
+from .wire import Refused, content_text, plain_text
+
+Reaction: TypeAlias = Callable[[], None] | None
+
+
+class Intake:
+    """Feeds the frames of one connection to its model.
+
+    Args:
+        service: what the connections share.
+        record: the connection, its setup accepted.
+        send: sends messages in one write.
+    """
+
+    def __init__(self, service: Service, record: Connection, send: Callable[..., None]) -> None:
+        setup = record.setup
+        realtime = setup.get("realtime_input_config") or {}
+        detection = realtime.get("automatic_activity_detection") or {}
+        history = setup.get("history_config") or {}
+        dialect = Dialect(
+            service.profile, transcribes=setup.get("output_audio_transcription") is not None
+        )
+        self.model = ScriptedModel(service, record, dialect, send)
+        self._service = service
+        self._record = record
+        self._dialect = dialect
+        self._send = send
+        self._initial_history = bool(history.get("initial_history_in_client_content"))
+        self._manual = bool(detection.get("disabled"))
+        self._barge_in = realtime.get("activity_handling") != "NO_INTERRUPTION"
+        self._transcribes_input = setup.get("input_audio_transcription") is not None
+        self._active = False
+        self._said: list[Entry] = []
+
+    def consume(self, kind: str, body: dict[str, Any]) -> Reaction:
+        """Take a frame in.
+
+        Returns:
+            What follows from it; ``None`` if nothing does.
+
+        Raises:
+            Refused: the service would close the connection.
+        """
+        if kind == "client_content":
+            return self._take_content(body)
+        if kind == "realtime_input":
+            return self._take_realtime(body)
+        if kind == "tool_response":
+            return self._take_responses(body.get("function_responses") or [])
+        if "tools" in body:
+            self._record.declared_tools = declared_tools((body["tools"] or {}).get("tools"))
+        return None
+
+    def caller_says(self, text: str, *, infer: bool) -> None:
+        """The caller speaks; see `GeminiLiveServer.caller_says`."""
+        if self.model.generating and self._barge_in:
+            self.model.interrupt()
+        self._initial_history = False
+        if self._transcribes_input:
+            self._transcribe(text)
+        if self._manual:
+            self._said.append(Entry("user", text))
+        elif infer:
+            self.model.hear(Entry("user", text), "caller")
+        else:
+            self.model.learn(Entry("user", text))
+
+    def _take_content(self, content: dict[str, Any]) -> Reaction:
+        check_content(self._service.profile, content, initial_history=self._initial_history)
+        if self.model.open_calls:
+            # Observed: content is not accepted while a call is pending.
+            self._breach("client_content while a call is open: the service does not take it")
+            return None
+        complete = bool(content.get("turn_complete"))
+        self.model.learn(*(_entry(turn) for turn in content.get("turns") or []))
+        if self._initial_history:
+            # Documented: history until turn_complete, which starts no inference.
+            self._initial_history = not complete
+            return None
+        if complete:
+            return lambda: self.model.think("client_content")
+        return self.model.break_off
+
+    def _take_realtime(self, realtime: dict[str, Any]) -> Reaction:
+        check_realtime(self._service.profile, realtime, manual=self._manual)
+        if "text" in realtime:
+            return lambda: self._take_text(realtime["text"])
+        if "activity_start" in realtime:
+            self._active = True
+            return self.model.break_off if self._barge_in else None
+        if "activity_end" in realtime:
+            return self._end_activity()
+        return None
+
+    def _take_text(self, text: str) -> None:
+        self._initial_history = False
+        if self._service.profile.echoes_realtime_text:
+            self._transcribe(text)
+        if self._service.profile.realtime_text == "answered":
+            self.model.hear(Entry("user", text), "realtime_text")
+        else:
+            self.model.learn(Entry("user", text))
+
+    def _end_activity(self) -> Reaction:
+        if not self._active:
+            self._breach("activityEnd without activityStart")
+            return None
+        self._active = False
+        self._initial_history = False
+        said, self._said = self._said, []
+        words = Entry("user", " ".join(entry.text for entry in said)) if said else None
+        return lambda: self.model.hear(words, "activity_end")
+
+    def _take_responses(self, responses: list[dict[str, Any]]) -> Reaction:
+        check_responses(self._service.profile, responses)
+        for response in responses:
+            self._judge(response)
+        return self.model.go_on
+
+    def _judge(self, response: dict[str, Any]) -> None:
+        call = self.model.call(response.get("id", ""))
+        name = response.get("name", "")
+        verdict: Literal["accepted", "ignored", "duplicate"] = "ignored"
+        if call is not None and not call.cancelled:
+            verdict = "duplicate" if call.answered else "accepted"
+        told = ToolResponse(
+            self._record.number, response.get("id", ""), name, response.get("response"), verdict
+        )
+        self._record.tool_responses.append(told)
+        self._service.tool_responses.append(told)
+        if call is not None and verdict == "accepted":
+            if name != call.name:
+                self._breach(f"a response to {call.name} that names {name!r}")
+            call.answered = True
+            self.model.learn(Entry("result", plain_text(told.response), call.id))
+            return
+        self._log(f"took no notice of the response to {name}", verdict)
+        profile = self._service.profile
+        if verdict == "duplicate":
+            self._breach(f"a second response to {name} ({told.id})")
+            if profile.duplicate_response != "ignore":
+                raise Refused("a second response", code=profile.duplicate_response)
+        if call is None and profile.foreign_response != "ignore":
+            raise Refused("a response to no call of this connection", code=profile.foreign_response)
+
+    def _transcribe(self, text: str) -> None:
+        for message in self._dialect.heard(text):
+            self._send(message)
+
+    def _log(self, what: str, detail: str) -> None:
+        self._service.journal.log(self._record.number, what, detail)
+
+    def _breach(self, what: str) -> None:
+        self._service.journal.breach(self._record.number, what)
+
+
+def _entry(turn: Message) -> Entry:
+    role = turn.get("role", "user")
+    return Entry(role if role in ("model", "system") else "user", content_text(turn))

@@ -1,0 +1,168 @@
+"""What the model will do: the steps of a script, and gates that stop it in mid-sentence."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+CHUNK_SECONDS = 0.04
+"""Length of one audio message in seconds. A choice; the service's chunks vary."""
+
+
+class Gate:
+    """A place where the model stops until the test lets it go on. Serves one step."""
+
+    def __init__(self) -> None:
+        self._reached = asyncio.Event()
+        self._opened = False
+        self._go_on: Callable[[], None] | None = None
+
+    async def reached(self, timeout: float = 10.0) -> None:
+        """Return once the model stands at the gate (or has passed it).
+
+        Args:
+            timeout: seconds.
+
+        Raises:
+            AssertionError: the model did not come this far in time.
+        """
+        try:
+            await asyncio.wait_for(self._reached.wait(), timeout)
+        except asyncio.TimeoutError:
+            raise AssertionError(f"the model did not reach the gate within {timeout} s") from None
+
+    def open(self) -> None:
+        """Let the model go on, now or when it arrives."""
+        self._opened = True
+        go_on, self._go_on = self._go_on, None
+        if go_on is not None:
+            go_on()
+
+    def arm(self, go_on: Callable[[], None]) -> bool:
+        """Say that the model has arrived; used by the simulator.
+
+        Returns:
+            Whether it has to wait. If so, ``go_on`` is called when the gate opens.
+        """
+        self._reached.set()
+        if not self._opened:
+            self._go_on = go_on
+        return not self._opened
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SayOptions:
+    audio_seconds: float = 0.2
+    """Seconds of audio, in whole chunks of `CHUNK_SECONDS`; 0 for a transcript without audio
+    (recorded once on 3.1)."""
+
+    thought: str = ""
+    """Thought summary sent ahead of the speech, on families that send one (recorded on 2.5)."""
+
+    gate: Gate | None = None
+    """Where the speech stops."""
+
+    gate_after: int = 1
+    """Audio chunks sent before the gate. 0 stops before anything is said; the number of all chunks
+    stops before ``generationComplete``."""
+
+    turn_gate: Gate | None = None
+    """Stops between ``generationComplete`` and ``turnComplete``: the service delays the latter
+    until it presumes the audio to have been played (documented)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Say(_SayOptions):
+    """Speak, and end the turn."""
+
+    text: str
+    """The words, sent as output transcription if the setup asked for one."""
+
+    def __post_init__(self) -> None:
+        if self.gate is not None and self.gate_after > self.chunks:
+            raise ValueError(
+                f"the gate is after chunk {self.gate_after} of a speech of {self.chunks}"
+            )
+
+    @property
+    def chunks(self) -> int:
+        """Number of audio messages."""
+        return round(self.audio_seconds / CHUNK_SECONDS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CallOptions:
+    say_first: str = ""
+    """Words spoken in the same turn ahead of the call."""
+
+    trailing: str = ""
+    """Words whose audio and transcript follow the ``toolCall`` in the same TCP write (observed:
+    content trails calls on native audio and on Vertex)."""
+
+    trailing_empty: bool = False
+    """An empty ``outputTranscription`` follows the ``toolCall`` (observed on some models)."""
+
+    trailing_complete: bool = False
+    """A ``generationComplete`` follows the ``toolCall`` (observed on some models)."""
+
+    handle_first: bool = False
+    """A handle goes out just before the call. It covers all that was said, and not the call."""
+
+    then_next: bool = False
+    """Play the next step, which must be another call, without waiting for the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call(_CallOptions):
+    """Issue one function call, and wait for its answer."""
+
+    name: str
+    """The function."""
+
+    args: dict[str, Any] = field(default_factory=dict)
+    """Its arguments."""
+
+    @property
+    def calls(self) -> tuple[tuple[str, dict[str, Any]], ...]:
+        """Name and arguments of each call in the message."""
+        return ((self.name, self.args),)
+
+
+@dataclass(frozen=True, slots=True)
+class Calls(_CallOptions):
+    """Issue several function calls in one message, and wait for all answers."""
+
+    batch: list[Call]
+    """The calls. Their options are ignored in favour of those of the batch."""
+
+    @property
+    def calls(self) -> tuple[tuple[str, dict[str, Any]], ...]:
+        """Name and arguments of each call in the message."""
+        return tuple((call.name, call.args) for call in self.batch)
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """End the turn without a word (observed: empty turns occur on 2.5 and 3.1)."""
+
+    usage: bool = True
+    """Whether ``turnComplete`` comes with ``usageMetadata``."""
+
+
+Step: TypeAlias = Say | Call | Calls | Silence
+
+
+def checked(script: Iterable[Step]) -> list[Step]:
+    """Return the script as a list.
+
+    Raises:
+        ValueError: ``then_next`` is not followed by a call.
+    """
+    steps = list(script)
+    for step, following in zip(steps, [*steps[1:], None], strict=True):
+        then_next = isinstance(step, (Call, Calls)) and step.then_next
+        if then_next and not isinstance(following, (Call, Calls)):
+            raise ValueError(f"then_next needs another call after {step!r}")
+    return steps

@@ -1,0 +1,216 @@
+"""What a test can make the server do: faults, barriers and the caller's part.
+
+Every docstring says whether the real service does it, and how that is known.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .faults import Barrier, Refusals, Trap
+from .intake import Intake
+from .judging import Judge
+from .link import Link
+from .records import Connection
+
+
+class Verbs(Judge):
+    """The verbs. Those that act on a connection take the current one unless told otherwise."""
+
+    # The conversation.
+
+    async def caller_says(
+        self, text: str, *, infer: bool = True, connection: Connection | None = None
+    ) -> None:
+        """Let the caller say something, as server-side activity detection hears it.
+
+        Sends the words as ``inputTranscription`` in pieces, the first with a leading space
+        (recorded), if the setup asked for it; then the model answers. If it was speaking it is
+        interrupted first (documented), unless the setup says ``NO_INTERRUPTION``; while a call is
+        open the words wait for the end of the turn (inferred). Under manual activity detection
+        the answer comes at ``activityEnd``.
+
+        Args:
+            text: the words.
+            infer: whether the model answers; ``False`` leaves the words heard and unanswered.
+            connection: where; the current one by default.
+        """
+        self._intake(connection).caller_says(text, infer=infer)
+
+    async def interrupt(
+        self, *, turn_complete: bool = True, connection: Connection | None = None
+    ) -> None:
+        """Let the caller barge in: ``interrupted``, then ``turnComplete``.
+
+        Real (observed, documented): ``interrupted`` is a message of its own, and no
+        ``generationComplete`` follows. It may also arrive while the model is idle. Calls stay open.
+
+        Args:
+            turn_complete: whether ``turnComplete`` follows; it was seen to be late or missing.
+            connection: where; the current one by default.
+        """
+        model = self._intake(connection).model
+        model.interrupt(turn_complete=turn_complete)
+        model.take_queue()
+
+    async def cancel_calls(
+        self, *names: str, interrupted: bool = False, connection: Connection | None = None
+    ) -> None:
+        """Take open calls back with ``toolCallCancellation``.
+
+        Real (documented): sent when the caller interrupts a turn with open calls. If none stays
+        open the turn goes on where at least one was answered, and is completed otherwise
+        (inferred).
+
+        Args:
+            names: of the functions; all open calls if none is given.
+            interrupted: whether ``interrupted`` is sent first, as in a barge-in.
+            connection: where; the current one by default.
+
+        Raises:
+            RuntimeError: no such call is open.
+        """
+        model = self._intake(connection).model
+        calls = [call for call in model.open_calls if not names or call.name in names]
+        if not calls:
+            raise RuntimeError("there is no open call to cancel")
+        model.cancel(calls, interrupted=interrupted)
+
+    async def issue_handle(self, *, connection: Connection | None = None) -> str:
+        """Issue a resumption handle now, whatever the profile's cadence and the setup say.
+
+        It covers what the model knows, open calls left out. Real while idle (observed); Vertex is
+        reported to issue handles even within an answer (observed).
+
+        Returns:
+            The handle.
+        """
+        handle = self._intake(connection).model.issue_handle(always=True)
+        assert handle is not None
+        return handle
+
+    async def send(self, message: dict[str, Any], *, connection: Connection | None = None) -> None:
+        """Send any message, in the wire's camelCase. Changes nothing in the model."""
+        self._link(connection).send(message)
+
+    async def send_raw(self, payload: bytes | str, *, connection: Connection | None = None) -> None:
+        """Send a binary (``bytes``) or text (``str``) websocket message of any content.
+
+        Not known to be real: for clients that must survive what they cannot read.
+        """
+        self._link(connection).send_raw(payload)
+
+    # Faults.
+
+    async def drop(
+        self, code: int = 1011, reason: str = "", *, connection: Connection | None = None
+    ) -> None:
+        """Close the connection with a close code.
+
+        Real (observed): 1000, 1007, 1008 and 1011 at any time, also at the end of a connection's
+        lifetime. For 1006 use `abort`.
+        """
+        self._link(connection).close(code, reason)
+
+    async def abort(
+        self,
+        *,
+        half_of: dict[str, Any] | None = None,
+        connection: Connection | None = None,
+    ) -> None:
+        """Cut the TCP connection without a close frame.
+
+        Real (observed): networks and proxies do it; the client sees 1006.
+
+        Args:
+            half_of: a message of which the first half is still sent, and then the end of the
+                stream; without it, TCP is reset.
+            connection: which; the current one by default.
+        """
+        self._link(connection).abort(half_of)
+
+    async def go_away(self, time_left: float, *, connection: Connection | None = None) -> None:
+        """Announce that the connection will end; nothing follows by itself.
+
+        Real (observed): notices of 30, 50, 60 and 300 s, after which the service closes, or is
+        silent first.
+
+        Args:
+            time_left: seconds.
+            connection: which; the current one by default.
+        """
+        await self.send({"goAway": {"timeLeft": f"{time_left:g}s"}}, connection=connection)
+
+    def drop_on(
+        self, kind: str, code: int | None = 1011, *, reason: str = "", after: bool = False
+    ) -> Trap:
+        """Break the connection when the next frame of a kind arrives, once, on any connection.
+
+        Real in effect (observed): connections end at any moment.
+
+        Args:
+            kind: ``"tool_response"``, ``"client_content"``, ``"setup"``, ``"realtime_input"`` or
+                one of its fields as in ``"realtime_input.text"``.
+            code: close code; ``None`` resets TCP.
+            reason: in the close frame.
+            after: ``False`` breaks it before the frame is taken in; ``True`` takes it in (a
+                response is accepted, text is learnt) and breaks before any reaction.
+
+        Returns:
+            The trap; its ``sprung`` is an event set when it has happened.
+        """
+        trap = Trap(kind=kind, code=code, reason=reason, after=after)
+        self._faults.traps.append(trap)
+        return trap
+
+    # Barriers.
+
+    def holding_closes(self) -> Barrier:
+        """Hold the answer to a client's close frame while the ``async with`` block runs.
+
+        Real (observed): a close handshake takes 1.4 to 3 s, during which a resume is refused.
+        ``reached()`` returns when the client's close frame has arrived.
+        """
+        self._faults.closes = Barrier(self.until, "a client's close frame")
+        return self._faults.closes
+
+    def holding_dials(self) -> Barrier:
+        """Hold the answer to setups while the ``async with`` block runs.
+
+        Real (observed): a setup may stay unanswered for ever. ``reached()`` returns when the setup
+        has arrived.
+        """
+        self._faults.dials = Barrier(self.until, "a setup to be held")
+        return self._faults.dials
+
+    def refusing_dials(
+        self,
+        times: int | None = None,
+        code: int = 1011,
+        reason: str = "The service is currently unavailable.",
+    ) -> Refusals:
+        """Refuse dials while the ``async with`` block runs.
+
+        Real (observed): 1011 on backend faults, HTTP 429 and 403 on the upgrade.
+
+        Args:
+            times: how many; ``None`` for as long as the block runs.
+            code: a close code, sent in answer to the setup, or an HTTP status below 1000, sent in
+                answer to the upgrade.
+            reason: in the close frame, or the body of the HTTP answer.
+        """
+        self._faults.refusals = Refusals(self.until, times=times, code=code, reason=reason)
+        return self._faults.refusals
+
+    def _link(self, connection: Connection | None) -> Link:
+        wanted = connection or self.current
+        for link in self._links:
+            if link.record is wanted:
+                return link
+        raise RuntimeError(self._journal.story("no connection is open"))
+
+    def _intake(self, connection: Connection | None) -> Intake:
+        intake = self._link(connection).intake
+        if intake is None:
+            raise RuntimeError("the connection's setup has not been answered")
+        return intake
