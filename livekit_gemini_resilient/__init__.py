@@ -1,1 +1,31 @@
-"""A drop-in Gemini Live realtime model for LiveKit Agents."""
+"""A drop-in Gemini Live realtime model for LiveKit Agents.
+
+It never loses, doubles or misroutes a tool result when its websocket is replaced.
+"""
+
+from .core.errors import (
+    ConfigurationError,
+    ConnectionFailed,
+    ReplyRefused,
+    ResilienceError,
+    ResultUnanswered,
+)
+from .core.rotation import RestartWhen
+from .model import RealtimeModel
+from .options import ResilienceOptions
+from .session import RealtimeSession
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ConfigurationError",
+    "ConnectionFailed",
+    "RealtimeModel",
+    "RealtimeSession",
+    "ReplyRefused",
+    "ResilienceError",
+    "ResilienceOptions",
+    "RestartWhen",
+    "ResultUnanswered",
+    "__version__",
+]

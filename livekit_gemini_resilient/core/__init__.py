@@ -1,0 +1,24 @@
+"""The pure core: events and a time in, effects and a deadline out.
+
+Nothing here imports asyncio, a clock, a random source, a logger, livekit or google (a test parses
+the imports), so every race is an ordinary unit test.
+
+Where a question lives:
+
+==================  ==========================================================================
+``events``          what the adapter may tell the core
+``effects``         what the core may ask of the adapter
+``delivery``        which result does the model have, and is a reply to it still due?
+``turn``            whose turn is it, and which generation does a frame belong to?
+``rotation``        may the connection be replaced now?
+``recovery``        what follows from a connection that failed?
+``history``         which part of the conversation does this connection not know?
+``requests``        which ``generate_reply`` is under way?
+``speech``          what is the framework shown of all this?
+``uplink``          which user audio and video waits for a connection?
+``behaviour``       what has this server been seen to do?
+``wording``         every sentence that this package puts before a model
+``errors``          the exceptions, drawn as a tree
+``conversation``    the ties between them: one ``receive``, one ``next_deadline``
+==================  ==========================================================================
+"""

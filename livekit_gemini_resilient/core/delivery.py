@@ -1,0 +1,341 @@
+"""The delivery ledger: which result does the model have, and is a reply to it still due?
+
+Theory of operation
+===================
+
+There is one record per call, with two facts that are tracked apart, because they come apart: a
+model may know a result and never speak about it, or be cut while it does.
+
+``known``, does the model have the result::
+
+    NO ──told on connection n──▶ TOLD ──a generation that began after it completed on n──▶ KNOWN
+    ▲                             │
+    └──── n ends first ───────────┘
+
+Whether a handle covers what is known is one question for results and messages alike; it is
+answered in ``history``.
+
+``reply``, is the caller still owed words about it::
+
+    NONE (none wanted)      DUE ──such a generation begins──▶ STARTED ──it completes──▶ DONE
+                             ▲                                   │
+                             └── cut by anything but the caller ─┘
+
+Rules that will not fit the two tables:
+
+* A ``tool_response`` with a call's id is written at most once per connection. The connection that
+  issued the call gets the result that way and no other. A later connection gets it as words (the
+  *say*), since servers were observed to ignore or to swallow a response to a call that they did
+  not issue; where it was resumed it first gets a response that *settles* the dead exchange.
+* A generation that began before the telling proves nothing, nor does an empty turn; nor, where
+  tools do not block, does an answer to the caller's own words in between.
+* A result of a call that was never issued here is owed if it arrives alone; see ``conversation``.
+* A cancelled call gets no response. If its tool completed all the same, the model is told what
+  was done, without being asked for a reply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+
+from .effects import Outcome
+from .events import ToolCall, ToolResult
+
+
+class Known(Enum):
+    """Does the model have the result?"""
+
+    NO = "no"
+    """Not told, or told on a connection that ended before anything showed that it arrived."""
+    TOLD = "told"
+    """Written to the present connection."""
+    KNOWN = "known"
+    """The model has spoken since."""
+
+
+class Reply(Enum):
+    """Are words about the result still owed?"""
+
+    NONE = "none"
+    """None wanted."""
+    DUE = "due"
+    """Owed, not begun."""
+    STARTED = "started"
+    """Being spoken."""
+    DONE = "done"
+    """Spoken, or interrupted by the caller."""
+
+
+class Route(Enum):
+    """How a result was put before the model."""
+
+    RESPONSE = "response"
+    """A ``tool_response`` on the connection that issued the call."""
+    SETTLE = "settle"
+    """A ``tool_response`` on a resumed connection; often without effect."""
+    SAY = "say"
+    """Words of a marked user turn."""
+
+
+@dataclass(slots=True)
+class Record:
+    """One call and what became of it."""
+
+    call: ToolCall
+    """The call; made up from its result if it was never issued here."""
+    issued_on: int
+    """Connection that issued it, 0 if none of this conversation did."""
+    result: ToolResult | None = None
+    """``None`` while the tool runs."""
+    known: Known = Known.NO
+    """Does the model have the result?"""
+    reply: Reply = Reply.NONE
+    """Are words about it still owed?"""
+    told_on: int = 0
+    """Connection on which it was told last."""
+    route: Route | None = None
+    """How it was told last."""
+    responded_on: set[int] = field(default_factory=set)
+    """Connections that got a ``tool_response`` with its id."""
+    asked_again: bool = False
+    """The model was silent and has been asked once more."""
+    cancelled: bool = False
+    """The server wants no answer any more."""
+    spoken: str = ""
+    """What the caller heard of a reply that was cut."""
+
+    @property
+    def owed(self) -> bool:
+        """Whether the model is owed this result and has not been told it."""
+        return self.result is not None and self.known is Known.NO
+
+    @property
+    def waits_for_reply(self) -> bool:
+        """Whether the model was told it and has not finished speaking about it."""
+        return self.known is Known.TOLD and self.reply in (Reply.DUE, Reply.STARTED)
+
+
+class Ledger:
+    """All calls of a conversation. Every method is total: an unknown id is never an error."""
+
+    def __init__(self) -> None:
+        self._records: dict[str, Record] = {}
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self._records.values())
+
+    def get(self, call_id: str) -> Record | None:
+        """The record of a call, ``None`` if there is none."""
+        return self._records.get(call_id)
+
+    # ------------------------------------------------------------ what happens to a call
+
+    def issue(self, call: ToolCall, connection: int) -> bool:
+        """Note a call of the server; ``False`` if that id is known already (a duplicate)."""
+        if call.call_id in self._records:
+            return False
+        self._records[call.call_id] = Record(call=call, issued_on=connection)
+        return True
+
+    def produce(self, result: ToolResult) -> Outcome | None:
+        """Note a result; ``DUPLICATE`` if its call has one already, else ``None``."""
+        record = self._records.get(result.call_id)
+        if record is None:
+            call = ToolCall(call_id=result.call_id, name=result.name, arguments="")
+            record = self._records[result.call_id] = Record(call=call, issued_on=0)
+        if record.result is not None:
+            return Outcome.DUPLICATE
+        record.result = result
+        if result.reply_required and not record.cancelled:
+            record.reply = Reply.DUE
+        return None
+
+    def cancel(self, call_ids: Iterable[str]) -> None:
+        """Note that the server wants no answer to these calls any more."""
+        for call_id in call_ids:
+            record = self._records.get(call_id)
+            if record is not None and record.known is Known.NO:
+                record.cancelled = True
+                record.reply = Reply.NONE
+
+    # ------------------------------------------------------------ telling
+
+    def tell_by_response(self, connection: int) -> tuple[ToolResult, ...]:
+        """Results to write as responses to the connection that issued their calls, once."""
+        told: list[ToolResult] = []
+        for record in self:
+            if (
+                record.owed
+                and record.issued_on == connection
+                and connection not in record.responded_on
+                and not record.cancelled
+            ):
+                told.append(self._tell(record, connection, Route.RESPONSE))
+        return tuple(told)
+
+    def settle(
+        self, connection: int, still_running: Callable[[ToolCall], ToolResult]
+    ) -> tuple[ToolResult, ...]:
+        """Responses that close the exchanges which a resumed connection may still wait for.
+
+        Args:
+            connection: The resumed connection.
+            still_running: Makes the answer for a tool that has not finished.
+        """
+        sent: list[ToolResult] = []
+        for record in self:
+            if record.cancelled or record.known is not Known.NO or record.issued_on == 0:
+                continue
+            if connection in record.responded_on:
+                continue
+            if record.result is None:
+                record.responded_on.add(connection)
+                sent.append(still_running(record.call))
+            else:
+                sent.append(self._tell(record, connection, Route.SETTLE))
+        return tuple(sent)
+
+    def settle_failed(self, connection: int) -> None:
+        """The responses that settled had no effect: what they carried is untold."""
+        for record in self:
+            untouched = record.route is Route.SETTLE and record.reply is not Reply.STARTED
+            if untouched and self._is_told(record, connection):
+                record.known = Known.NO
+
+    def to_say(self, connection: int) -> tuple[Record, ...]:
+        """Records whose results this connection can only be told in words."""
+        return tuple(
+            record
+            for record in self
+            if record.owed
+            and (
+                record.cancelled
+                or record.issued_on != connection
+                or connection in record.responded_on
+            )
+        )
+
+    def said(self, records: Iterable[Record], connection: int) -> None:
+        """Note that these results were put into words for this connection."""
+        for record in records:
+            self._tell(record, connection, Route.SAY)
+
+    def ask_again(self) -> tuple[Record, ...]:
+        """Records to put before the model once more; each is named here once in its life."""
+        silent = [r for r in self if r.waits_for_reply and r.reply is Reply.DUE]
+        again = tuple(r for r in silent if not r.asked_again)
+        for record in again:
+            record.asked_again = True
+        return again
+
+    def give_up(self) -> tuple[str, ...]:
+        """Ids of results that stayed without a reply although the model was asked twice."""
+        lost = [r for r in self if r.waits_for_reply and r.reply is Reply.DUE and r.asked_again]
+        for record in lost:
+            record.reply = Reply.DONE
+            record.known = Known.KNOWN
+        return tuple(r.call.call_id for r in lost)
+
+    def _tell(self, record: Record, connection: int, route: Route) -> ToolResult:
+        assert record.result is not None
+        record.known, record.told_on, record.route = Known.TOLD, connection, route
+        if route is not Route.SAY:
+            record.responded_on.add(connection)
+        return record.result
+
+    # ------------------------------------------------------------ what the model shows
+
+    def generation_started(self, connection: int, *, answers_caller: bool) -> tuple[str, ...]:
+        """The model begins to speak.
+
+        Args:
+            connection: Where it does.
+            answers_caller: It speaks to words of the caller, and its tools do not block it, so
+                this need not be about any result.
+
+        Returns:
+            Ids of the results that this generation is evidence for, once it completes.
+        """
+        if answers_caller:
+            return ()
+        told = [r for r in self if self._is_told(r, connection)]
+        for record in told:
+            if record.reply is Reply.DUE:
+                record.reply = Reply.STARTED
+        return tuple(r.call.call_id for r in told)
+
+    def generation_completed(self, evidence: Iterable[str]) -> list[tuple[str, Outcome]]:
+        """A generation ended by itself; the outcomes that this decides."""
+        outcomes: list[tuple[str, Outcome]] = []
+        for record in self._told_among(evidence):
+            outcomes.append((record.call.call_id, self._close(record, interrupted=False)))
+        return outcomes
+
+    def generation_interrupted(self, evidence: Iterable[str]) -> list[tuple[str, Outcome]]:
+        """The caller interrupted a generation: its reply is not owed any more."""
+        outcomes: list[tuple[str, Outcome]] = []
+        for record in self._told_among(evidence):
+            outcomes.append((record.call.call_id, self._close(record, interrupted=True)))
+        return outcomes
+
+    def generation_cut(self, evidence: Iterable[str], spoken: str) -> None:
+        """A generation ended with its connection: the reply is due again, and says so."""
+        for record in self._told_among(evidence):
+            if record.reply is Reply.STARTED:
+                record.reply = Reply.DUE
+                record.spoken = spoken
+
+    def connection_closed(self, connection: int) -> None:
+        """What was told there and not seen to arrive is untold."""
+        for record in self:
+            if self._is_told(record, connection):
+                record.known = Known.NO
+                if record.reply is Reply.STARTED:
+                    record.reply = Reply.DUE
+
+    def _told_among(self, evidence: Iterable[str]) -> Iterator[Record]:
+        for call_id in evidence:
+            record = self._records.get(call_id)
+            if record is not None and record.known is Known.TOLD:
+                yield record
+
+    def _close(self, record: Record, *, interrupted: bool) -> Outcome:
+        record.known = Known.KNOWN
+        wanted = record.reply is Reply.STARTED
+        record.reply = Reply.DONE if wanted else record.reply
+        return Outcome.REPLIED if wanted and not interrupted else Outcome.KNOWN
+
+    @staticmethod
+    def _is_told(record: Record, connection: int) -> bool:
+        return record.known is Known.TOLD and record.told_on == connection
+
+    # ------------------------------------------------------------ questions
+
+    @property
+    def pending(self) -> tuple[ToolResult, ...]:
+        """Results that the model is owed and has not been told, oldest first."""
+        return tuple(r.result for r in self if r.owed and r.result is not None)
+
+    @property
+    def running(self) -> bool:
+        """Whether a tool is running, on whatever connection it was asked for."""
+        return any(r.result is None and not r.cancelled for r in self)
+
+    def open_on(self, connection: int) -> bool:
+        """Whether this connection waits for an answer to a call that it issued."""
+        return any(
+            r.issued_on == connection and connection not in r.responded_on and not r.cancelled
+            for r in self
+        )
+
+    @property
+    def reply_due(self) -> bool:
+        """Whether the model was told a result and has not finished speaking about it."""
+        return any(r.waits_for_reply for r in self)
+
+    @property
+    def untold(self) -> frozenset[str]:
+        """Ids of calls whose exchange is not history yet: open, owed, or told without a sign."""
+        return frozenset(r.call.call_id for r in self if r.known is not Known.KNOWN)

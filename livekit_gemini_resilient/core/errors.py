@@ -1,0 +1,97 @@
+"""Errors of the package.
+
+::
+
+    ResilienceError                 anything this package raises by itself
+    ├── ConfigurationError          a wrong option; also a ValueError
+    ├── ReplyRefused                a ``generate_reply`` that cannot be served
+    ├── ResultUnanswered            the model never reacted to a tool result
+    └── ConnectionFailed            no connection could be had or kept
+
+Every error holds its data and builds its own text; nothing in this package reads the text of an
+exception to decide something.
+"""
+
+from __future__ import annotations
+
+
+class ResilienceError(Exception):
+    """Base of all errors raised by this package."""
+
+
+class ConfigurationError(ResilienceError, ValueError):
+    """An option has a value that cannot work.
+
+    Args:
+        option: The name of the option.
+        value: The value that was given.
+        expected: What would have been accepted, as the end of "expected …".
+    """
+
+    def __init__(self, option: str, value: object, expected: str) -> None:
+        super().__init__(option, value, expected)
+        self.option = option
+        self.value = value
+        self.expected = expected
+
+    def __str__(self) -> str:
+        return f"{self.option}={self.value!r}: expected {self.expected}"
+
+
+class ReplyRefused(ResilienceError):
+    """A ``generate_reply`` cannot be served, or was not answered.
+
+    Args:
+        reason: What stood in the way.
+        advice: What the caller can do about it.
+    """
+
+    def __init__(self, reason: str, advice: str) -> None:
+        super().__init__(reason, advice)
+        self.reason = reason
+        self.advice = advice
+
+    def __str__(self) -> str:
+        return f"generate_reply failed: {self.reason}; {self.advice}"
+
+
+class ResultUnanswered(ResilienceError):
+    """A tool result was put before the model twice and the model stayed silent.
+
+    Args:
+        call_ids: The calls whose results got no reply.
+        seconds: How long the model was silent after it was asked for the second time.
+    """
+
+    def __init__(self, call_ids: tuple[str, ...], seconds: float) -> None:
+        super().__init__(call_ids, seconds)
+        self.call_ids = call_ids
+        self.seconds = seconds
+
+    def __str__(self) -> str:
+        return (
+            f"the model gave no reply to the result of {len(self.call_ids)} tool call(s) "
+            f"within {self.seconds:g} s, also not when it was asked a second time"
+        )
+
+
+class ConnectionFailed(ResilienceError):
+    """No connection to Gemini Live could be had, or none lasted.
+
+    Args:
+        code: The websocket close code or HTTP status of the last failure, ``None`` if there was
+            none (a time-out, a refused socket).
+        attempts: How many dials were made since the conversation last made progress.
+        advice: What the user can change, ``None`` if nothing is known.
+    """
+
+    def __init__(self, code: int | None, attempts: int, advice: str | None) -> None:
+        super().__init__(code, attempts, advice)
+        self.code = code
+        self.attempts = attempts
+        self.advice = advice
+
+    def __str__(self) -> str:
+        code = "no close code" if self.code is None else f"code {self.code}"
+        text = f"Gemini Live connection failed ({code}) after {self.attempts} attempt(s)"
+        return f"{text}: {self.advice}" if self.advice else text

@@ -1,0 +1,222 @@
+"""What the core is told: facts of the conversation, and events in the past tense.
+
+All times are seconds of the event loop's clock and are given beside the event, never inside it.
+Connections are numbered 1, 2, 3… within a conversation, generations likewise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A function call that the server issued."""
+
+    call_id: str
+    """The server's id, or one made up by the adapter where the server sent none."""
+    name: str
+    """Name of the function."""
+    arguments: str
+    """The arguments as JSON text with sorted keys, so that equal calls are equal strings."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """What a tool answered."""
+
+    call_id: str
+    """Id of the call it answers."""
+    name: str
+    """Name of the function. Some servers read a response without it as a failed call (observed)."""
+    output: str
+    """The result as text, already cleaned."""
+    is_error: bool = False
+    """Whether the tool failed."""
+    reply_required: bool = True
+    """Whether the model is expected to speak about it."""
+
+
+class ItemKind(Enum):
+    """What an item of the chat context is."""
+
+    MESSAGE = "message"
+    """Something that was said."""
+    CALL = "call"
+    """A function call; told only together with its output."""
+    OUTPUT = "output"
+    """The output of a function call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryItem:
+    """One item of the chat context, in the core's terms."""
+
+    item_id: str
+    """LiveKit's id of the item."""
+    kind: ItemKind
+    """Message, call or output."""
+    role: str = "user"
+    """``user`` or ``model``; the server refuses every other role on the Gemini API (observed)."""
+    parts: tuple[object, ...] = ()
+    """Text, or parts that only the adapter understands (images). Messages only."""
+    call: ToolCall | None = None
+    """Calls only."""
+    result: ToolResult | None = None
+    """Outputs only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One turn of client content."""
+
+    role: str
+    """``user``, ``model`` or, on Vertex AI only, ``system``."""
+    parts: tuple[object, ...]
+    """Text, or parts that only the adapter understands."""
+
+
+class RestartCause(Enum):
+    """Why the connection is to be replaced on purpose."""
+
+    TOOLS = "tools"
+    """Tools were added, changed or removed."""
+    INSTRUCTIONS = "instructions"
+    """The system instruction changed."""
+    OPTIONS = "options"
+    """Voice, temperature or another setting of the setup message changed."""
+    GO_AWAY = "go_away"
+    """The server announced that it will close the connection."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputPushed:
+    """The caller's audio or video, or the start or end of manual activity."""
+
+    payload: object
+    """What the adapter will write."""
+    seconds: float = 0.0
+    """Duration of audio; 0 for everything else."""
+    is_video: bool = False
+    """Only the newest video frame is kept while there is no connection."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerFrame:
+    """One message of the server, read field by field."""
+
+    connection: int
+    """The connection it arrived on; frames of an earlier one are dropped."""
+    audio: tuple[bytes, ...] = ()
+    """24 kHz mono s16le, one entry per part."""
+    text: str = ""
+    """What belongs in the transcript of the model's speech: no thoughts."""
+    user_words: str = ""
+    """The next piece of what the caller was heard to say."""
+    calls: tuple[ToolCall, ...] = ()
+    """Function calls, in order."""
+    calls_refused: str | None = None
+    """Why these calls may not run (``tool_choice="none"``); ``None`` if they may."""
+    cancelled: tuple[str, ...] = ()
+    """Ids of calls that the server no longer wants answered."""
+    interrupted: bool = False
+    """The server stopped its own generation."""
+    generation_complete: bool = False
+    """Nothing more will be generated (documented)."""
+    turn_complete: bool = False
+    """The turn is over; may be delayed until the server thinks that it has been heard."""
+    handle: str | None = None
+    """A resumption handle, if this frame brought a usable one."""
+    time_left: float | None = None
+    """Seconds until the server closes the connection, if it announced that."""
+    usage: object | None = None
+    """Token counts, passed through to the metrics."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetupBuilt:
+    """The setup message of a dial was made: what changes from now on is not in it."""
+
+    connection: int
+    """The connection that is being dialed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connected:
+    """The server answered the setup."""
+
+    connection: int
+    """Number of the new connection."""
+    items: tuple[HistoryItem, ...] = ()
+    """The chat context as it is now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionLost:
+    """A dial failed, or a connection ended, on purpose or not."""
+
+    connection: int
+    """The connection that ended."""
+    code: int | None = None
+    """Close code or HTTP status, ``None`` if there was none."""
+    invalid: bool = False
+    """The configuration could not even be built; no retry can help."""
+    unsent: tuple[InputPushed, ...] = ()
+    """Realtime input that was handed out and never written, oldest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextUpdated:
+    """The framework handed over its chat context."""
+
+    items: tuple[HistoryItem, ...]
+    """The whole context, oldest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartRequested:
+    """A setting changed that only a new connection can carry."""
+
+    cause: RestartCause
+    """What changed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstructionsChanged:
+    """The system instruction changed and the server can take it in place (Vertex AI)."""
+
+    text: str
+    """The new instruction, whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyRequested:
+    """``generate_reply`` was called."""
+
+    request: int
+    """Number of the request."""
+    instructions: str | None = None
+    """What the model is to do, ``None`` to answer what was said last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyWithdrawn:
+    """Nobody waits for that reply any more."""
+
+    request: int
+    """Number of the request."""
+
+
+Event = (
+    ServerFrame
+    | SetupBuilt
+    | Connected
+    | ConnectionLost
+    | ContextUpdated
+    | RestartRequested
+    | InstructionsChanged
+    | ReplyRequested
+    | ReplyWithdrawn
+    | InputPushed
+)

@@ -1,0 +1,104 @@
+"""What follows from a connection that failed?
+
+===================================  =======  ==================================================
+what was seen                        verdict  source
+===================================  =======  ==================================================
+configuration cannot be built        FATAL    local; no retry can help
+first dial, 1007 or 1008             FATAL    bad setup, model or API (observed)
+first dial, HTTP 400, 401, 403, 404  FATAL    bad key, path or model (HTTP semantics)
+handle offered, closed at once       FRESH    1007 on a rejected resume (observed, one report)
+any other close, time-out or abort   RETRY    with the handle that is left, if any
+budget used up                       FATAL    bound
+===================================  =======  ==================================================
+
+The budget is restored by progress (a finished turn, a stable minute), never by the mere arrival
+of a message, so that a server whose sockets die young is not dialed for ever.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Verdict(Enum):
+    """What to do next."""
+
+    RETRY = "retry"
+    """Dial again, with the handle if there is one."""
+    FRESH = "fresh"
+    """Dial again, and forget the handle."""
+    FATAL = "fatal"
+    """Give up."""
+
+
+YOUNG = 5.0
+"""Seconds. A connection that is closed within them after it was resumed tells against its handle:
+poisoned ones were observed to fail on the first exchange."""
+
+STABLE = 60.0
+"""Seconds after which a connection counts as progress although no turn has ended on it."""
+
+_SETUP_REFUSED = frozenset({1007, 1008, 400, 401, 403, 404})
+
+_ADVICE = {
+    1007: "the server refused the setup; check tools, modalities and options",
+    1008: "check that the model exists on this API (Gemini API or Vertex AI) and its version",
+    401: "check the API key or the credentials",
+    403: "check the API key or the credentials, and that the API is enabled",
+    404: "check the base URL, the API version and the model",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A connection that ended without our doing."""
+
+    code: int | None
+    """Close code or HTTP status, ``None`` for a time-out, an abort or a refused socket."""
+    invalid: bool
+    """The configuration could not be built."""
+    first: bool
+    """No connection of this conversation was ever opened."""
+    resumed: bool
+    """A handle was offered."""
+    young: bool
+    """It lived for less than ``YOUNG`` seconds, or was never opened."""
+
+
+def judge(failure: Failure, *, attempts: int, max_retry: int) -> Verdict:
+    """What follows from a failure.
+
+    Args:
+        failure: What was seen.
+        attempts: Dials made since the last progress.
+        max_retry: How many of them may be repetitions.
+    """
+    if failure.invalid:
+        return Verdict.FATAL
+    if failure.first and failure.code in _SETUP_REFUSED:
+        return Verdict.FATAL
+    if attempts > max_retry:
+        return Verdict.FATAL
+    if failure.resumed and failure.young and failure.code is not None:
+        return Verdict.FRESH
+    return Verdict.RETRY
+
+
+def advice(failure: Failure) -> str | None:
+    """What the user can change, ``None`` if nothing is known."""
+    if failure.invalid:
+        return "the setup could not be built; check the schemas of the tools"
+    return _ADVICE.get(failure.code) if failure.code is not None else None
+
+
+def backoff(attempt: int, *, interval: float, jitter: float) -> float:
+    """Seconds to wait before a dial.
+
+    Args:
+        attempt: Repetitions so far; the first repetition is nearly immediate.
+        interval: Seconds between the repetitions after the first, doubled each time up to 8 times.
+        jitter: 0 to 1; half of the wait is spread by it, so that many callers do not dial at once.
+    """
+    base = 0.1 if attempt <= 1 else interval * min(8, 2 ** (attempt - 2))
+    return base * (0.5 + 0.5 * jitter)

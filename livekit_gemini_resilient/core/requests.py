@@ -1,0 +1,103 @@
+"""``generate_reply`` requests: asked once, answered or failed in time, never a ghost.
+
+One request is on its way at a time; a newer one supersedes it, as in LiveKit's other plugins. A
+request that is waiting, or was written to a connection that ended, is asked (again) on the next
+connection.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .effects import Effect, FailReply
+from .errors import ReplyRefused
+
+ANSWER_WITHIN = 5.0
+"""Seconds from writing to the first content of the reply; the google plugin's own value."""
+
+WRITE_WITHIN = 30.0
+"""Seconds for which a request may wait to be written: longer than any reconnect that succeeds."""
+
+
+@dataclass(slots=True)
+class _Request:
+    number: int
+    instructions: str | None
+    requested_at: float
+    written_at: float | None = None
+
+    @property
+    def deadline(self) -> float:
+        if self.written_at is None:
+            return self.requested_at + WRITE_WITHIN
+        return self.written_at + ANSWER_WITHIN
+
+
+class Requests:
+    """The one ``generate_reply`` that a session may have under way."""
+
+    def __init__(self) -> None:
+        self._request: _Request | None = None
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a request is to be written."""
+        return self._request is not None and self._request.written_at is None
+
+    @property
+    def written(self) -> bool:
+        """Whether a request waits for its generation."""
+        return self._request is not None and self._request.written_at is not None
+
+    @property
+    def instructions(self) -> str | None:
+        """Instructions of the request under way."""
+        return self._request.instructions if self._request else None
+
+    @property
+    def next_deadline(self) -> float | None:
+        """When the request under way fails."""
+        return self._request.deadline if self._request else None
+
+    def add(self, number: int, instructions: str | None, *, now: float) -> list[Effect]:
+        """Take a request; one that was under way fails."""
+        failed = self.fail("a newer generate_reply took its place", "call it once per reply")
+        self._request = _Request(number=number, instructions=instructions, requested_at=now)
+        return failed
+
+    def withdraw(self, number: int) -> None:
+        """Nobody waits for it any more."""
+        if self._request and self._request.number == number:
+            self._request = None
+
+    def mark_written(self, *, now: float) -> None:
+        """It is on the wire."""
+        if self._request:
+            self._request.written_at = now
+
+    def answer(self) -> int | None:
+        """A generation begins: the number of the request that it answers."""
+        if not self.written or self._request is None:
+            return None
+        number, self._request = self._request.number, None
+        return number
+
+    def connection_lost(self) -> None:
+        """What was written there is to be written again."""
+        if self._request:
+            self._request.written_at = None
+
+    def advance(self, *, now: float) -> list[Effect]:
+        """Fail the request if its time is over."""
+        if self._request is None or now < self._request.deadline:
+            return []
+        if self.written:
+            return self.fail("the model began no reply in time", "try again")
+        return self.fail("it could not be sent in time", "try again when the session is connected")
+
+    def fail(self, reason: str, advice: str) -> list[Effect]:
+        """Fail whatever is under way."""
+        if self._request is None:
+            return []
+        number, self._request = self._request.number, None
+        return [FailReply(request=number, error=ReplyRefused(reason, advice))]

@@ -1,0 +1,121 @@
+"""May the connection be replaced now?
+
+Requests coalesce: they are remembered until the safe point that ``restart_when`` names, and one
+new connection carries them all. Every wait ends at a deadline, also on a silent server.
+
+==============  ==============================================================================
+``"now"``       at once, as the google plugin does; what is cut is told again
+``"pause"``     as soon as the model neither speaks nor owes a reply to a result it was told
+``"turn_end"``  when the turn is over, every call is answered and every reply is spoken
+``"auto"``      ``"pause"`` for a change that the very next reply must obey and that comes while
+                a call is open; ``"turn_end"`` for everything else
+==============  ==============================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from .events import RestartCause
+
+
+class RestartWhen(Enum):
+    """The safe point at which a restart takes effect; see the module."""
+
+    AUTO = "auto"
+    """Chosen per request."""
+    PAUSE = "pause"
+    """When the model is silent, also while a tool runs."""
+    TURN_END = "turn_end"
+    """When the exchange is over."""
+    NOW = "now"
+    """At once."""
+
+
+_OBEYED_AT_ONCE = frozenset({RestartCause.TOOLS, RestartCause.INSTRUCTIONS})
+"""What the next reply must already obey."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What the decision is made from."""
+
+    speaking: bool
+    """The model is in the middle of a generation."""
+    turn_over: bool
+    """The server has ended the turn, or none is open."""
+    call_open: bool
+    """This connection waits for the result of a call."""
+    reply_due: bool
+    """The model was told a result and has not finished speaking about it."""
+    settling: bool
+    """What was left over from the connection before is being told."""
+
+
+class Rotation:
+    """Restart requests of one conversation.
+
+    Args:
+        when: The safe point.
+        max_defer: Seconds for which a request waits at most while no call is open.
+        margin: Seconds before the end that the server announced at which the wait is over.
+    """
+
+    def __init__(self, *, when: RestartWhen, max_defer: float, margin: float) -> None:
+        self._when = when
+        self._max_defer = max_defer
+        self._margin = margin
+        self._requested_at: float | None = None
+        self._at_pause = False
+        self._go_away: float | None = None
+
+    @property
+    def requested(self) -> bool:
+        """Whether a restart is waiting."""
+        return self._requested_at is not None
+
+    def request(self, cause: RestartCause, *, call_open: bool, now: float) -> None:
+        """Remember a request; it joins one that is waiting already."""
+        if self._requested_at is None:
+            self._requested_at = now
+        if cause in _OBEYED_AT_ONCE and call_open:
+            self._at_pause = True
+
+    def go_away(self, time_left: float, *, now: float) -> None:
+        """The server will close the connection in ``time_left`` seconds."""
+        deadline = now + max(0.0, time_left - self._margin)
+        self._go_away = deadline if self._go_away is None else min(self._go_away, deadline)
+        self.request(RestartCause.GO_AWAY, call_open=False, now=now)
+
+    def connection_ended(self) -> None:
+        """The next connection is configured from scratch: every request is served."""
+        self._requested_at = None
+        self._at_pause = False
+        self._go_away = None
+
+    def due(self, situation: Situation, *, now: float) -> bool:
+        """Whether the connection is to be closed now."""
+        if self._requested_at is None:
+            return False
+        deadline = self.next_deadline(situation)
+        if deadline is not None and now >= deadline:
+            return True
+        if self._when is RestartWhen.NOW:
+            return True
+        if situation.speaking or situation.reply_due or situation.settling:
+            return False
+        if self._when is RestartWhen.PAUSE or self._at_pause:
+            return True
+        return situation.turn_over and not situation.call_open
+
+    def next_deadline(self, situation: Situation) -> float | None:
+        """When the wait for the safe point is over, ``None`` if nothing waits or may end it."""
+        if self._requested_at is None:
+            return None
+        bounds = []
+        if not situation.call_open:
+            bounds.append(self._requested_at + self._max_defer)
+        if self._go_away is not None:
+            bounds.append(self._go_away)
+        return min(bounds, default=None)

@@ -1,0 +1,211 @@
+"""From what the tracker reports to what the framework is shown.
+
+Binds each generation to its ids, to the ``generate_reply`` that it answers and to the results
+that it is evidence for, and each of the caller's words to one message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from . import turn
+from .delivery import Ledger
+from .effects import (
+    Effect,
+    EndAudio,
+    EndGeneration,
+    EndText,
+    OpenGeneration,
+    Outcome,
+    PushAudio,
+    PushCall,
+    PushText,
+    ReportOutcome,
+    ReportSpeechStarted,
+    ReportSpeechStopped,
+    Transcribe,
+)
+from .history import History
+from .requests import Requests
+
+
+@dataclass(slots=True)
+class _Generation:
+    number: int
+    response_id: str
+    input_id: str
+    evidence: tuple[str, ...] = ()
+    spoken: str = ""
+    has_words: bool = False
+    is_open: bool = True
+
+
+@dataclass(slots=True)
+class _CallerTurn:
+    item_id: str
+    text: str = ""
+    is_final: bool = False
+
+
+class Speech:
+    """What is being said, by whom, in which generation.
+
+    Args:
+        ledger: Told what the model shows.
+        history: Told what the server heard and said.
+        requests: Asked which request a generation answers.
+        new_id: Makes an id from a prefix.
+        tools_block: Whether the server waits for a result before it says anything else.
+    """
+
+    def __init__(
+        self,
+        *,
+        ledger: Ledger,
+        history: History,
+        requests: Requests,
+        new_id: Callable[[str], str],
+        tools_block: bool,
+    ) -> None:
+        self._ledger = ledger
+        self._history = history
+        self._requests = requests
+        self._new_id = new_id
+        self._tools_block = tools_block
+        self._generation: _Generation | None = None
+        self._caller: _CallerTurn | None = None
+        self._caller_spoke = False
+        self._shown: list[Effect] = []
+
+    @property
+    def last_generation(self) -> int | None:
+        """The generation that is open or was open last."""
+        return self._generation.number if self._generation else None
+
+    def told(self) -> None:
+        """A result was put before the model: words heard from now on are newer."""
+        self._caller_spoke = False
+
+    def show(self, reports: Iterable[turn.Report], *, connection: int) -> list[Effect]:
+        """Effects of what happened on a connection, in order."""
+        for report in reports:
+            self._show(report, connection)
+        shown, self._shown = self._shown, []
+        return shown
+
+    def _show(self, report: turn.Report, connection: int) -> None:
+        match report:
+            case turn.Opened():
+                self._opened(report)
+            case turn.Started():
+                self._started(connection)
+            case turn.Spoke(generation=number, data=data):
+                self._shown.append(PushAudio(generation=number, data=data))
+            case turn.Wrote(generation=number, text=text):
+                if self._generation:
+                    self._generation.spoken += text
+                self._shown.append(PushText(generation=number, text=text))
+            case turn.Called():
+                self._called(report, connection)
+            case turn.AudioEnded(generation=number):
+                self._shown.append(EndAudio(generation=number))
+            case turn.TextEnded(generation=number):
+                self._shown.append(EndText(generation=number))
+            case turn.Heard():
+                self._heard(report)
+            case turn.BargedIn():
+                if not self._requests.written and not self._ledger.running:
+                    self._shown.append(ReportSpeechStarted())
+            case turn.Closed():
+                self._closed(report)
+            case turn.TurnEnded():
+                pass
+
+    def _opened(self, report: turn.Opened) -> None:
+        request = None if report.continues else self._requests.answer()
+        # LiveKit stops playout at this event and 1.6.5 also throws away what a running tool
+        # returns, so it is shown only where the caller can have caused the generation
+        if request is None and not report.continues and not self._ledger.running:
+            self._shown.append(ReportSpeechStarted())
+        self._generation = _Generation(
+            number=report.generation,
+            response_id=self._new_id("GR_"),
+            input_id=self._new_id("GI_"),
+        )
+        self._shown.append(
+            OpenGeneration(
+                generation=report.generation,
+                response_id=self._generation.response_id,
+                input_id=self._generation.input_id,
+                request=request,
+            )
+        )
+
+    def _started(self, connection: int) -> None:
+        self._history.consumed()
+        answers_caller = self._caller_spoke and not self._tools_block
+        if self._generation:
+            self._generation.evidence = self._ledger.generation_started(
+                connection, answers_caller=answers_caller
+            )
+        self._caller_spoke = False
+
+    def _called(self, report: turn.Called, connection: int) -> None:
+        for call in report.calls:
+            if self._ledger.issue(call, connection):
+                self._shown.append(PushCall(generation=report.generation, call=call))
+
+    def _heard(self, report: turn.Heard) -> None:
+        if report.new_turn or self._caller is None:
+            self._caller_spoke = True
+            fits = self._generation is not None and not self._generation.has_words
+            item_id = (
+                self._generation.input_id if self._generation and fits else self._new_id("GI_")
+            )
+            self._caller = _CallerTurn(item_id=item_id)
+        if self._generation:
+            self._generation.has_words = True
+        # the first piece begins with a space (recorded)
+        self._caller.text = (self._caller.text + report.text).lstrip()
+        self._history.heard(self._caller.item_id)
+        # late words belong to a message that was recorded already: record it again, longer
+        nothing_open = self._generation is None or not self._generation.is_open
+        self._transcribe(is_final=self._caller.is_final or nothing_open)
+
+    def _transcribe(self, *, is_final: bool) -> None:
+        if self._caller is None:
+            return
+        self._caller.is_final = is_final
+        self._shown.append(
+            Transcribe(item_id=self._caller.item_id, text=self._caller.text, is_final=is_final)
+        )
+
+    def _closed(self, report: turn.Closed) -> None:
+        generation = self._generation
+        if generation is None:
+            return
+        generation.is_open = False
+        self._shown.append(ReportSpeechStopped())
+        if self._caller is not None and not self._caller.is_final:
+            self._transcribe(is_final=True)
+        match report.ending:
+            case turn.Ending.COMPLETED:
+                decided = self._ledger.generation_completed(generation.evidence)
+            case turn.Ending.INTERRUPTED:
+                decided = self._ledger.generation_interrupted(generation.evidence)
+            case turn.Ending.CUT:
+                decided = []
+                self._ledger.generation_cut(generation.evidence, generation.spoken)
+        if report.ending is not turn.Ending.CUT:
+            self._history.heard(generation.response_id)
+        self._shown += self._decide(decided)
+        interrupted = report.ending is not turn.Ending.COMPLETED
+        self._shown.append(EndGeneration(generation=generation.number, interrupted=interrupted))
+
+    def _decide(self, decided: Iterable[tuple[str, Outcome]]) -> list[Effect]:
+        effects: list[Effect] = []
+        for call_id, outcome in decided:
+            self._history.heard(call_id)
+            effects.append(ReportOutcome(call_id=call_id, outcome=outcome))
+        return effects

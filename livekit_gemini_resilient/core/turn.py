@@ -1,0 +1,454 @@
+"""The turn tracker: whose turn is it, and which generation does a frame belong to?
+
+Theory of operation
+===================
+
+The wire has no turn ids, so every frame is read against one explicit state. ``_TABLE`` names the
+next state for each pair; what is done on the way stands in ``_on_…`` below.
+
+* The caller's words or real content (audio, text, a call) open a generation. Empty and usage-only
+  content never does.
+* A call closes its generation at once: LiveKit hands over no result while the generation that
+  carried the call is open, and a blocking server ends nothing before it has the result. What
+  trails the call opens a *further* generation, which closes ``trailing_quiet`` seconds after its
+  last frame; the caller's words join the turn they belong to and open nothing.
+* ``generationComplete`` ends the audio. Words may trail it for ``transcript_grace`` seconds; audio
+  that follows it in the same turn is a generation of its own.
+* ``interrupted`` ends the message. What trails it is dropped until the turn ends, the caller
+  speaks, or ``interrupted_pause`` seconds pass without a frame. A late ``turnComplete`` of the
+  interrupted turn is not the end of what came after (``_owed_ends`` counts them).
+
+Which frame belongs where after an interruption is a judgement, made here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from .events import ServerFrame, ToolCall
+
+
+class TurnState(Enum):
+    """Where the conversation stands, seen from the client."""
+
+    IDLE = "idle"
+    """Nobody's turn."""
+    LISTENING = "listening"
+    """The caller's words have opened a generation; the model has not spoken."""
+    GENERATING = "generating"
+    """The model speaks."""
+    GENERATION_COMPLETED = "generation_completed"
+    """It has said all; the server has not ended the turn."""
+    AWAITING_TOOLS = "awaiting_tools"
+    """The model waits for results."""
+    TRAILING = "trailing"
+    """The model waits for results, and more of what it said before keeps arriving."""
+    INTERRUPTED = "interrupted"
+    """The server stopped the model; what trails is dropped."""
+    HUSHED = "hushed"
+    """The server reported an interruption while nothing was open."""
+
+
+class _Sign(Enum):
+    """What a frame, a deadline or the session can mean to the tracker."""
+
+    WORDS = "words"
+    AUDIO = "audio"
+    TEXT = "text"
+    CALLS = "calls"
+    COMPLETE = "generation_complete"
+    TURN_END = "turn_complete"
+    INTERRUPT = "interrupted"
+    ANSWERED = "answered"
+    QUIET = "quiet"
+
+
+_S, _E = TurnState, _Sign
+
+_TABLE: dict[tuple[TurnState, _Sign], TurnState] = {
+    (_S.IDLE, _E.WORDS): _S.LISTENING,
+    (_S.IDLE, _E.AUDIO): _S.GENERATING,
+    (_S.IDLE, _E.TEXT): _S.GENERATING,
+    (_S.IDLE, _E.CALLS): _S.AWAITING_TOOLS,
+    (_S.IDLE, _E.INTERRUPT): _S.HUSHED,
+    (_S.LISTENING, _E.AUDIO): _S.GENERATING,
+    (_S.LISTENING, _E.TEXT): _S.GENERATING,
+    (_S.LISTENING, _E.CALLS): _S.AWAITING_TOOLS,
+    (_S.LISTENING, _E.TURN_END): _S.IDLE,
+    (_S.GENERATING, _E.CALLS): _S.AWAITING_TOOLS,
+    (_S.GENERATING, _E.COMPLETE): _S.GENERATION_COMPLETED,
+    (_S.GENERATING, _E.TURN_END): _S.IDLE,
+    (_S.GENERATING, _E.INTERRUPT): _S.INTERRUPTED,
+    (_S.GENERATION_COMPLETED, _E.AUDIO): _S.GENERATING,
+    (_S.GENERATION_COMPLETED, _E.CALLS): _S.AWAITING_TOOLS,
+    (_S.GENERATION_COMPLETED, _E.TURN_END): _S.IDLE,
+    (_S.GENERATION_COMPLETED, _E.INTERRUPT): _S.INTERRUPTED,
+    (_S.AWAITING_TOOLS, _E.AUDIO): _S.TRAILING,
+    (_S.AWAITING_TOOLS, _E.TEXT): _S.TRAILING,
+    (_S.AWAITING_TOOLS, _E.ANSWERED): _S.IDLE,
+    (_S.TRAILING, _E.CALLS): _S.AWAITING_TOOLS,
+    (_S.TRAILING, _E.COMPLETE): _S.AWAITING_TOOLS,
+    (_S.TRAILING, _E.TURN_END): _S.AWAITING_TOOLS,
+    (_S.TRAILING, _E.INTERRUPT): _S.AWAITING_TOOLS,
+    (_S.TRAILING, _E.QUIET): _S.AWAITING_TOOLS,
+    (_S.TRAILING, _E.ANSWERED): _S.GENERATING,
+    (_S.INTERRUPTED, _E.WORDS): _S.LISTENING,
+    (_S.INTERRUPTED, _E.CALLS): _S.AWAITING_TOOLS,
+    (_S.INTERRUPTED, _E.TURN_END): _S.IDLE,
+    (_S.INTERRUPTED, _E.QUIET): _S.IDLE,
+    (_S.HUSHED, _E.WORDS): _S.LISTENING,
+    (_S.HUSHED, _E.AUDIO): _S.GENERATING,
+    (_S.HUSHED, _E.TEXT): _S.GENERATING,
+    (_S.HUSHED, _E.CALLS): _S.AWAITING_TOOLS,
+    (_S.HUSHED, _E.TURN_END): _S.IDLE,
+}
+"""A pair that is not here leaves the state as it is."""
+
+_BEFORE_ITS_OWN_END = (_S.IDLE, _S.LISTENING, _S.GENERATING)
+"""States in which a ``turnComplete`` can still be the one of an interrupted turn: an undisturbed
+turn ends after ``generationComplete`` (recorded)."""
+
+
+# ------------------------------------------------------------ what the tracker reports
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A generation began to exist."""
+
+    generation: int
+    """Its number."""
+    continues: bool
+    """It goes on with the turn before it: nobody spoke in between."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """The first real content of a generation."""
+
+    generation: int
+    """Its number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spoke:
+    """Audio of the model."""
+
+    generation: int
+    """Where it belongs."""
+    data: bytes
+    """24 kHz mono s16le."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wrote:
+    """Transcript of the model."""
+
+    generation: int
+    """Where it belongs."""
+    text: str
+    """The next piece."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Called:
+    """The model called functions."""
+
+    generation: int
+    """The generation that carries them."""
+    calls: tuple[ToolCall, ...]
+    """In order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AudioEnded:
+    """No more audio in that generation."""
+
+    generation: int
+    """Which one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextEnded:
+    """No more transcript in that generation."""
+
+    generation: int
+    """Which one."""
+
+
+class Ending(Enum):
+    """How a generation ended."""
+
+    COMPLETED = "completed"
+    """By itself."""
+    INTERRUPTED = "interrupted"
+    """The server stopped it."""
+    CUT = "cut"
+    """Its connection ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closed:
+    """A generation is over."""
+
+    generation: int
+    """Which one."""
+    ending: Ending
+    """How it ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """Words of the caller."""
+
+    text: str
+    """The next piece."""
+    new_turn: bool
+    """They do not belong to what the caller said before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BargedIn:
+    """The server reported that the caller interrupted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnEnded:
+    """The server ended a turn."""
+
+    empty: bool
+    """The model said and called nothing in it."""
+
+
+Report = (
+    Opened
+    | Started
+    | Spoke
+    | Wrote
+    | Called
+    | AudioEnded
+    | TextEnded
+    | Closed
+    | Heard
+    | BargedIn
+    | TurnEnded
+)
+
+
+@dataclass(slots=True)
+class _Open:
+    number: int
+    has_content: bool = False
+    audio_ended: bool = False
+    text_ended: bool = False
+
+
+class TurnTracker:
+    """Reads the frames of one conversation.
+
+    Args:
+        trailing_quiet: Seconds after the last frame at which a generation that trails a call ends.
+        transcript_grace: Seconds for which words may trail ``generationComplete``.
+    """
+
+    interrupted_pause = 1.0
+    """Seconds without a frame after which an interrupted turn is taken to be over although no end
+    was seen. Stale frames follow an interruption within a round trip."""
+
+    late_words = 2.0
+    """Seconds within which words belong to what the caller said before a call. Transcripts were
+    observed to trail the model's reaction, and there is no order between the two (documented)."""
+
+    def __init__(self, *, trailing_quiet: float, transcript_grace: float) -> None:
+        self.state = TurnState.IDLE
+        self._trailing_quiet = trailing_quiet
+        self._transcript_grace = transcript_grace
+        self._numbers = 0
+        self._open: _Open | None = None
+        self._deadline: float | None = None
+        self._last_words = float("-inf")
+        self._words_answered = True
+        self._turn_has_content = False
+        self._owed_ends = 0
+
+    # ------------------------------------------------------------ questions
+
+    @property
+    def next_deadline(self) -> float | None:
+        """When ``advance`` has to be called, ``None`` if only a frame can change anything."""
+        return self._deadline
+
+    @property
+    def generation(self) -> int | None:
+        """The open generation, ``None`` if there is none."""
+        return self._open.number if self._open else None
+
+    @property
+    def speaking(self) -> bool:
+        """Whether the model is in the middle of a generation."""
+        return self.state in (TurnState.GENERATING, TurnState.TRAILING)
+
+    @property
+    def quiet(self) -> bool:
+        """Whether words put before the model now interrupt nothing."""
+        return self.state in (TurnState.IDLE, TurnState.HUSHED)
+
+    # ------------------------------------------------------------ inputs
+
+    def receive(self, frame: ServerFrame, *, now: float) -> Iterator[Report]:
+        """Read one frame of the present connection."""
+        if frame.interrupted:
+            yield from self._interrupt(now)
+        if frame.user_words:
+            yield from self._words(frame.user_words, now)
+        for data in frame.audio:
+            yield from self._content(_Sign.AUDIO, data, "", now)
+        if frame.text:
+            yield from self._content(_Sign.TEXT, b"", frame.text, now)
+        if frame.calls:
+            yield from self._calls(frame.calls)
+        if frame.generation_complete:
+            yield from self._complete(now)
+        if frame.turn_complete:
+            yield from self._turn_end()
+
+    def answered(self) -> None:
+        """Every call of this connection has been answered."""
+        self._step(_Sign.ANSWERED)
+
+    def advance(self, *, now: float) -> Iterator[Report]:
+        """A deadline may have passed."""
+        if self._deadline is None or now < self._deadline:
+            return
+        self._deadline = None
+        if self.state is TurnState.GENERATION_COMPLETED:
+            yield from self._end_text()
+        elif self.state is TurnState.TRAILING:
+            yield from self._close(Ending.COMPLETED)
+        if self.state is TurnState.INTERRUPTED:
+            self._owed_ends += 1
+        self._step(_Sign.QUIET)
+
+    def connection_lost(self) -> Iterator[Report]:
+        """Nothing more will come of what is open."""
+        if self._open and self.state is TurnState.GENERATION_COMPLETED:
+            yield from self._close(Ending.COMPLETED)
+        elif self._open:
+            yield from self._close(Ending.CUT)
+        self.state = TurnState.IDLE
+        self._deadline = None
+        self._owed_ends = 0
+        self._turn_has_content = False
+
+    # ------------------------------------------------------------ what happens on the way
+
+    def _step(self, sign: _Sign) -> None:
+        self.state = _TABLE.get((self.state, sign), self.state)
+
+    def _interrupt(self, now: float) -> Iterator[Report]:
+        if self.state is not TurnState.LISTENING:
+            yield from self._close(Ending.INTERRUPTED)
+            self._turn_has_content = False
+        self._step(_Sign.INTERRUPT)
+        if self.state is TurnState.INTERRUPTED:
+            self._deadline = now + self.interrupted_pause
+        yield BargedIn()
+
+    def _words(self, text: str, now: float) -> Iterator[Report]:
+        between_turns = self.state in (TurnState.IDLE, TurnState.INTERRUPTED, TurnState.HUSHED)
+        late = now - self._last_words < self.late_words
+        new_turn = self._words_answered and (between_turns or not late)
+        self._last_words = now
+        self._words_answered = False
+        if self.state is TurnState.INTERRUPTED:
+            self._owed_ends += 1
+        if between_turns:
+            yield from self._open_generation(continues=False)
+        self._step(_Sign.WORDS)
+        yield Heard(text=text, new_turn=new_turn)
+
+    def _content(self, sign: _Sign, data: bytes, text: str, now: float) -> Iterator[Report]:
+        if self.state is TurnState.INTERRUPTED:
+            self._deadline = now + self.interrupted_pause
+            return
+        if sign is _Sign.TEXT and self.state is TurnState.GENERATION_COMPLETED:
+            if self._open and not self._open.text_ended:
+                yield Wrote(generation=self._open.number, text=text)
+            return
+        if self.state is TurnState.GENERATION_COMPLETED:
+            yield from self._close(Ending.COMPLETED)
+            yield from self._open_generation(continues=True)
+        elif self._open is None:
+            waiting = self.state is TurnState.AWAITING_TOOLS
+            yield from self._open_generation(continues=waiting)
+        self._step(sign)
+        yield from self._start()
+        assert self._open is not None
+        if sign is _Sign.AUDIO:
+            yield Spoke(generation=self._open.number, data=data)
+        else:
+            yield Wrote(generation=self._open.number, text=text)
+        trailing = self.state is TurnState.TRAILING
+        self._deadline = now + self._trailing_quiet if trailing else None
+
+    def _calls(self, calls: tuple[ToolCall, ...]) -> Iterator[Report]:
+        if self._open is None:
+            waiting = self.state is TurnState.AWAITING_TOOLS
+            yield from self._open_generation(continues=waiting)
+        assert self._open is not None
+        yield from self._start()
+        yield Called(generation=self._open.number, calls=calls)
+        yield from self._close(Ending.COMPLETED)
+        self._step(_Sign.CALLS)
+        self._deadline = None
+
+    def _complete(self, now: float) -> Iterator[Report]:
+        if self.state is TurnState.TRAILING:
+            yield from self._close(Ending.COMPLETED)
+            self._deadline = None
+        elif self.state is TurnState.GENERATING and self._open:
+            self._open.audio_ended = True
+            yield AudioEnded(generation=self._open.number)
+            self._deadline = now + self._transcript_grace
+        self._step(_Sign.COMPLETE)
+
+    def _turn_end(self) -> Iterator[Report]:
+        if self._owed_ends and self.state in _BEFORE_ITS_OWN_END:
+            self._owed_ends -= 1
+            return
+        self._owed_ends = 0
+        tail = self.state in (TurnState.INTERRUPTED, TurnState.HUSHED)
+        waiting = self.state in (TurnState.AWAITING_TOOLS, TurnState.TRAILING)
+        yield from self._close(Ending.COMPLETED)
+        self._step(_Sign.TURN_END)
+        self._deadline = None
+        empty = not self._turn_has_content
+        self._turn_has_content = False
+        if not tail and not waiting:
+            yield TurnEnded(empty=empty)
+
+    def _open_generation(self, *, continues: bool) -> Iterator[Report]:
+        self._numbers += 1
+        self._open = _Open(number=self._numbers)
+        yield Opened(generation=self._numbers, continues=continues)
+
+    def _start(self) -> Iterator[Report]:
+        assert self._open is not None
+        self._turn_has_content = True
+        self._words_answered = True
+        if not self._open.has_content:
+            self._open.has_content = True
+            yield Started(generation=self._open.number)
+
+    def _end_text(self) -> Iterator[Report]:
+        if self._open and not self._open.text_ended:
+            self._open.text_ended = True
+            yield TextEnded(generation=self._open.number)
+
+    def _close(self, ending: Ending) -> Iterator[Report]:
+        if self._open is None:
+            return
+        number, self._open = self._open.number, None
+        yield Closed(generation=number, ending=ending)

@@ -1,0 +1,111 @@
+"""Every sentence that this package puts before a model.
+
+A sentence is marked with ``MARK`` so that it is recognised where a server echoes it as the
+caller's words, and so that a model can tell it from what the caller said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from .delivery import Record
+from .events import ToolCall, ToolResult
+
+MARK = "[system notice]"
+
+_ANSWER_NOW = (
+    "Continue the conversation with this result now, in your own words. "
+    "Do not call the same function again for it, and do not mention this notice."
+)
+_FOR_THE_RECORD = "This is for your information only; no answer is needed."
+
+
+def clean(text: str) -> str:
+    """Text without what the service refuses: NUL and lone surrogates (observed: close 1007)."""
+    without_nul = text.replace("\x00", "")
+    return without_nul.encode("utf-8", "replace").decode("utf-8")
+
+
+def fitting(result: ToolResult, *, max_bytes: int) -> ToolResult:
+    """The result, cleaned; replaced by an error that says so where it is too large.
+
+    Args:
+        result: What the tool answered.
+        max_bytes: The largest output in UTF-8 bytes that is passed on.
+    """
+    output = clean(result.output)
+    size = len(output.encode())
+    is_error = result.is_error
+    if size > max_bytes:
+        output = (
+            f"The result of {result.name} has {size} bytes, more than the {max_bytes} that can be "
+            "passed on. Tell the caller that it was too large, or ask for a smaller part of it."
+        )
+        is_error = True
+    return ToolResult(
+        call_id=result.call_id,
+        name=result.name,
+        output=output,
+        is_error=is_error,
+        reply_required=result.reply_required,
+    )
+
+
+def still_running(call: ToolCall) -> ToolResult:
+    """The answer that frees a server from waiting for a tool that has not finished."""
+    return ToolResult(
+        call_id=call.call_id,
+        name=call.name,
+        output=f"{call.name} is still running. Its result will follow in a later message.",
+    )
+
+
+def result_line(call: ToolCall, result: ToolResult) -> str:
+    """One exchange as text: what was called with what, and what came of it."""
+    verb = "failed with" if result.is_error else "returned"
+    return f"Function {call.name}({call.arguments}) {verb}: {result.output}"
+
+
+def exchange(call: ToolCall, result: ToolResult) -> str:
+    """A finished exchange for the history of a fresh session (function parts close it: 1007)."""
+    return f"{MARK} Earlier in this conversation: {result_line(call, result)}"
+
+
+def say(records: Sequence[Record], *, reply: bool) -> str:
+    """A marked user turn that puts results before the model.
+
+    Args:
+        records: What to tell; each has a result.
+        reply: Whether the model is to speak about it.
+    """
+    lines = [f"{MARK} The connection was renewed while a function was running."]
+    lines += [result_line(r.call, r.result) for r in records if r.result is not None]
+    if not reply:
+        return "\n".join([*lines, _FOR_THE_RECORD])
+    begun = " ".join(r.spoken.strip() for r in records if r.spoken.strip())
+    if begun:
+        lines.append(f'You had begun to answer: "{begun}" Go on from there.')
+    return "\n".join([*lines, _ANSWER_NOW])
+
+
+def remind(records: Sequence[Record]) -> str:
+    """What is put before a model that was told a result and stayed silent."""
+    lines = [f"{MARK} The caller is waiting for your answer."]
+    lines += [result_line(r.call, r.result) for r in records if r.result is not None]
+    return "\n".join([*lines, _ANSWER_NOW])
+
+
+def reply_now(instructions: str | None) -> str:
+    """A marked user turn that asks for a reply.
+
+    Placeholders such as a lone dot are answered by an empty turn on some families (observed).
+    """
+    if instructions is None:
+        return f"{MARK} Please go on with the conversation."
+    return f"{MARK} Reply now, following these instructions: {instructions}"
+
+
+def is_echo(words: str, written: Iterable[str]) -> bool:
+    """Whether what "the caller" was heard to say is realtime text that we wrote ourselves."""
+    heard = "".join(words.split())
+    return bool(heard) and any("".join(text.split()).startswith(heard) for text in written)

@@ -1,0 +1,59 @@
+"""The drop-in model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .core.errors import ConfigurationError
+from .options import ResilienceOptions
+from .session import RealtimeSession
+from .upstream import PluginModel
+
+_MAX_MESSAGE = 16 * 1024 * 1024
+"""Bytes. The SDK's own limit of 1 MiB ends the connection when a larger message arrives."""
+
+
+class RealtimeModel(PluginModel):
+    """A Gemini Live model whose sessions survive the replacement of their connection.
+
+    Takes the place of ``livekit.plugins.google.realtime.RealtimeModel`` and is one.
+
+    Args:
+        resilience: Times and limits; every default works.
+        **kwargs: The arguments of the google plugin's model, unchanged. ``http_options`` may carry
+            ``async_client_args`` (websocket arguments), which win over those made here.
+
+    Raises:
+        ConfigurationError: ``resilience`` is not a ``ResilienceOptions``.
+        ValueError: As the google plugin, e.g. without an API key.
+    """
+
+    def __init__(self, *, resilience: ResilienceOptions | None = None, **kwargs: Any) -> None:
+        resilience = ResilienceOptions() if resilience is None else resilience
+        if not isinstance(resilience, ResilienceOptions):
+            raise ConfigurationError("resilience", resilience, "a ResilienceOptions")
+        super().__init__(
+            http_defaults={
+                "ping_interval": resilience.ping_interval,
+                "ping_timeout": resilience.ping_timeout,
+                "close_timeout": resilience.close_timeout,
+                "max_size": _MAX_MESSAGE,
+            },
+            **kwargs,
+        )
+        self._resilience = resilience
+
+    @property
+    def resilience(self) -> ResilienceOptions:
+        """Times and limits of the sessions of this model."""
+        return self._resilience
+
+    def session(self, *, turn_detection_disabled: bool = False) -> RealtimeSession:
+        """A new conversation; it begins to connect at once.
+
+        Args:
+            turn_detection_disabled: For LiveKit's sake; the service cannot do that per session.
+        """
+        session = RealtimeSession(self, self._resilience)
+        self._sessions.add(session)
+        return session

@@ -1,0 +1,109 @@
+"""The options that this package adds to the google plugin's own."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+
+from .core.errors import ConfigurationError
+from .core.rotation import RestartWhen
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResilienceOptions:
+    """How a session replaces its connection and delivers tool results.
+
+    Every default works; none has to be set. All times are seconds.
+
+    Raises:
+        ConfigurationError: A value cannot work; the text names the option and what it expects.
+            It is also a ``ValueError``.
+    """
+
+    restart_when: RestartWhen | str = RestartWhen.AUTO
+    """The safe point at which a change that needs a new connection takes effect: ``"auto"``,
+    ``"pause"`` (the model is silent, a tool may be running), ``"turn_end"`` (the exchange is
+    over) or ``"now"`` (at once, as the google plugin does; nothing is lost, but speech is cut)."""
+
+    max_defer: float = 30.0
+    """Seconds for which such a change waits for its safe point at most. Not counted while a call
+    is open, since nothing may be spoken then. More than 0."""
+
+    go_away_margin: float = 5.0
+    """Seconds kept between our reconnect and the end that ``goAway.time_left`` announces.
+    Notices of 30 to 300 s were observed. 0 or more."""
+
+    settle_grace: float = 0.5
+    """Seconds for which a resumed connection may show an effect of the responses that close the
+    exchanges left open, before the results are put into words. 0 or more."""
+
+    reply_timeout: float = 10.0
+    """Seconds of silence after which a model that owes a reply to a tool result is asked once
+    more, and, after as long again, an error is reported. Healthy replies were observed to begin
+    after up to 7 s. More than 0."""
+
+    close_timeout: float = 3.0
+    """Seconds that the closing handshake of an old connection may take before it is aborted.
+    1.4 to 3 s were observed. More than 0."""
+
+    dial_timeout: float = 15.0
+    """Seconds that a dial may take, the answer to the setup included; the SDK has no such limit,
+    and servers were observed never to answer. More than 0."""
+
+    ping_interval: float | None = 20.0
+    """Seconds between keepalive pings of the websocket, ``None`` for none. More than 0."""
+
+    ping_timeout: float | None = 60.0
+    """Seconds after which a missing pong ends the connection, ``None`` for never. Pongs were
+    observed to take 8 to 30 s on healthy calls, where the SDK's own 20 s cuts. More than 0."""
+
+    trailing_quiet: float = 0.25
+    """Seconds without a frame after which speech that trails a tool call is over. LiveKit hands
+    over no result before that. 0 or more."""
+
+    transcript_grace: float = 0.25
+    """Seconds for which the transcript may trail ``generationComplete``. 0 or more."""
+
+    input_buffer: float = 5.0
+    """Seconds of the caller's audio kept while there is no connection; the oldest is dropped
+    first, and counted. 0 or more."""
+
+    max_result_bytes: int = 512 * 1024
+    """Largest tool result in UTF-8 bytes that is passed on; a larger one is answered with an
+    error that tells the model so. What the service allows is not documented. More than 0."""
+
+    def __post_init__(self) -> None:
+        """Check every value."""
+        self._check_restart_when()
+        may_be_zero = {
+            "go_away_margin",
+            "settle_grace",
+            "trailing_quiet",
+            "transcript_grace",
+            "input_buffer",
+        }
+        for field in fields(self):
+            if field.name == "restart_when":
+                continue
+            value = getattr(self, field.name)
+            if value is None and field.name.startswith("ping_"):
+                continue
+            _check_number(field.name, value, zero=field.name in may_be_zero)
+        if not isinstance(self.max_result_bytes, int):
+            raise ConfigurationError("max_result_bytes", self.max_result_bytes, "a whole number")
+
+    def _check_restart_when(self) -> None:
+        try:
+            when = RestartWhen(self.restart_when)
+        except ValueError:
+            names = ", ".join(repr(when.value) for when in RestartWhen)
+            raise ConfigurationError("restart_when", self.restart_when, f"one of {names}") from None
+        object.__setattr__(self, "restart_when", when)
+
+
+def _check_number(name: str, value: object, *, zero: bool) -> None:
+    expected = "a finite number of 0 or more" if zero else "a finite number above 0"
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ConfigurationError(name, value, expected)
+    if value < 0 or (value == 0 and not zero):
+        raise ConfigurationError(name, value, expected)

@@ -1,0 +1,501 @@
+"""The asyncio adapter: feeds events to the core, carries out its effects, keeps one timer.
+
+It decides nothing. What is written, when, and what follows from a failure is the core's word.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections import deque
+from typing import Any
+
+from google.genai.live import AsyncSession
+from livekit.agents import llm, utils
+from livekit.agents.types import NOT_GIVEN, NotGivenOr
+from livekit.agents.utils import is_given
+
+from . import wire
+from .core.conversation import Conversation
+from .core.effects import (
+    CloseConnection,
+    Dial,
+    Effect,
+    EndAudio,
+    EndGeneration,
+    EndText,
+    FailReply,
+    OpenGeneration,
+    PushAudio,
+    PushCall,
+    PushText,
+    ReportError,
+    ReportOutcome,
+    ReportReconnected,
+    ReportSpeechStarted,
+    ReportSpeechStopped,
+    ReportUsage,
+    SendContent,
+    SendInput,
+    SendText,
+    SendToolResponse,
+    Transcribe,
+)
+from .core.errors import ReplyRefused
+from .core.events import (
+    Connected,
+    ConnectionLost,
+    ContextUpdated,
+    Event,
+    InputPushed,
+    InstructionsChanged,
+    ReplyRequested,
+    ReplyWithdrawn,
+    RestartCause,
+    RestartRequested,
+    SetupBuilt,
+    ToolResult,
+)
+from .options import ResilienceOptions
+from .upstream import Generation, PluginModel, PluginSession, audio_frame, wall_clock
+
+logger = logging.getLogger("livekit.plugins.google.resilient")
+
+_MALFORMED_LIMIT = 5
+"""Messages in a row that cannot be read before the connection is given up: one bad frame must not
+cost a call, a stream of them is not a connection."""
+
+
+class RealtimeSession(PluginSession):
+    """One conversation with Gemini Live, over as many connections as it takes.
+
+    Made by ``RealtimeModel.session()``. Its methods and events are those of LiveKit's realtime
+    sessions; times are those of ``ResilienceOptions``.
+
+    Args:
+        realtime_model: The model whose options are copied.
+        resilience: Times and limits.
+    """
+
+    def __init__(self, realtime_model: PluginModel, resilience: ResilienceOptions) -> None:
+        super().__init__(realtime_model)
+        self._resilience = resilience
+        self._conversation = Conversation(
+            resilience,
+            new_id=utils.shortuuid,
+            random=random.random,
+            handle=self.first_handle,
+            max_retry=self.conn_options.max_retry,
+            retry_interval=self.conn_options.retry_interval,
+            tools_block=self.tools_block,
+        )
+        self._effects: deque[Effect] = deque()
+        self._carrying_out = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._next_dial: Dial | None = None
+        self._outgoing: asyncio.Queue[wire.Frame] = asyncio.Queue()
+        self._session_should_close = asyncio.Event()
+        self._generations: dict[int, Generation] = {}
+        self._last_generation: Generation | None = None
+        self._words_started: dict[str, float] = {}
+        self._replies: dict[int, asyncio.Future[llm.GenerationCreatedEvent]] = {}
+        self._reply_count = 0
+        self._closed = False
+
+    # ------------------------------------------------------------ what can be seen from outside
+
+    @property
+    def _pending_tool_result(self) -> tuple[ToolResult, ...]:
+        """Results that wait: produced while ``_session_should_close`` was set or while there was
+        no connection, or told and not seen to arrive. The reconnect handler replays them."""
+        return self._conversation.pending_results
+
+    @property
+    def _generation_completed(self) -> bool:
+        """Whether the model has said all that it has to say for now."""
+        return self._conversation.generation_completed
+
+    @property
+    def session_resumption_handle(self) -> str | None:
+        """The newest usable resumption handle, ``None`` if there is none."""
+        return self._conversation.handle
+
+    @property
+    def dropped_audio(self) -> float:
+        """Seconds of the caller's audio given up because no connection could be had in time."""
+        return self._conversation.uplink.dropped_seconds
+
+    # ------------------------------------------------------------ LiveKit's surface
+
+    async def update_tools(self, tools: list[llm.Tool]) -> None:
+        """Declare other tools. Returns once that is noted; see ``ResilienceOptions.restart_when``.
+
+        Args:
+            tools: All tools from now on.
+        """
+        if self.set_tools(list(tools)):
+            self._receive(RestartRequested(cause=RestartCause.TOOLS))
+
+    async def update_instructions(self, instructions: str) -> None:
+        """Replace the system instruction: in place on Vertex AI, else over a new connection.
+
+        Args:
+            instructions: The whole new instruction.
+        """
+        if not self.set_instructions(instructions):
+            return
+        if self.takes_instructions_in_place:
+            self._receive(InstructionsChanged(text=instructions))
+        else:
+            self._receive(RestartRequested(cause=RestartCause.INSTRUCTIONS))
+
+    async def update_chat_ctx(self, chat_ctx: llm.ChatContext) -> None:
+        """Hand over the chat context: what the server does not know of it is told once.
+
+        A function output whose call was issued here is the answer to that call. One that comes
+        alone, without its call, is put before the model in words; one that comes with the first
+        context, or together with its call, is history. A second output for one call is dropped.
+
+        Args:
+            chat_ctx: The whole context. ``system`` and ``developer`` messages are left out, since
+                the service refuses those roles; use ``update_instructions``.
+        """
+        self.set_context(chat_ctx)
+        self._receive(ContextUpdated(items=self.history_items()))
+
+    def generate_reply(
+        self,
+        *,
+        instructions: NotGivenOr[str] = NOT_GIVEN,
+        tool_choice: NotGivenOr[llm.ToolChoice] = NOT_GIVEN,
+        tools: NotGivenOr[list[llm.Tool]] = NOT_GIVEN,
+    ) -> asyncio.Future[llm.GenerationCreatedEvent]:
+        """Ask the model to speak.
+
+        Args:
+            instructions: What to do in this reply; without them it answers what was said last.
+            tool_choice: Not supported per reply by the service; ignored.
+            tools: Not supported per reply by the service; ignored.
+
+        Returns:
+            A future of the generation. It fails with ``llm.RealtimeError``: at once while a tool
+            runs that the model waits for; 5 s after the request was written without a reply; 30 s
+            after the call if it could not be written; when the session is closed. Cancelling it
+            withdraws the request.
+        """
+        if is_given(tools) or is_given(tool_choice):
+            logger.warning("tools and tool_choice per reply are not supported and ignored")
+        self.end_user_activity()
+        self._reply_count += 1
+        number = self._reply_count
+        reply = asyncio.get_running_loop().create_future()
+        self._replies[number] = reply
+        reply.add_done_callback(lambda _: self._withdraw(number))
+        if self._closed:
+            self._fail_reply(number, ReplyRefused("the session is closed", "start a new one"))
+            return reply
+        text = instructions if is_given(instructions) else None
+        self._receive(ReplyRequested(request=number, instructions=text))
+        return reply
+
+    async def aclose(self) -> None:
+        """End the conversation; nothing of it is left when this returns. May be called twice."""
+        if self._closed:
+            return
+        self._closed = True
+        self._session_should_close.set()
+        if self._timer is not None:
+            self._timer.cancel()
+        await utils.aio.cancel_and_wait(self._main_atask)
+        self._effects.clear()
+        for number in list(self._replies):
+            self._fail_reply(number, ReplyRefused("the session was closed", "start a new one"))
+        for number in list(self._generations):
+            self._end_generation(EndGeneration(generation=number, interrupted=True))
+        await self.close_client()
+
+    # ------------------------------------------------------------ upstream's hooks
+
+    def client_event(self, event: InputPushed) -> None:
+        """Realtime input is to be written."""
+        self._receive(event)
+
+    def options_changed(self) -> None:
+        """An option of the setup changed."""
+        self._receive(RestartRequested(cause=RestartCause.OPTIONS))
+
+    # ------------------------------------------------------------ feeding the core
+
+    def _receive(self, event: Event) -> None:
+        if self._closed:
+            return
+        self._effects.extend(self._conversation.receive(event, now=self._now()))
+        self._carry_out()
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._effects.extend(self._conversation.advance(now=self._now()))
+        self._carry_out()
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def _carry_out(self) -> None:
+        """Run all effects in order, also those that a listener of an effect causes."""
+        if self._carrying_out:
+            return
+        self._carrying_out = True
+        try:
+            while self._effects:
+                self._run(self._effects.popleft())
+        finally:
+            self._carrying_out = False
+        self._arm()
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        deadline = self._conversation.next_deadline
+        if deadline is not None and not self._closed:
+            self._timer = asyncio.get_running_loop().call_at(deadline, self._on_timer)
+
+    # ------------------------------------------------------------ carrying out effects
+
+    def _run(self, effect: Effect) -> None:
+        match effect:
+            case SendToolResponse() | SendContent() | SendText() | SendInput():
+                self._outgoing.put_nowait(effect)
+            case Dial():
+                self._next_dial = effect
+            case CloseConnection():
+                self._session_should_close.set()
+            case FailReply(request=request, error=error):
+                self._fail_reply(request, error)
+            case ReportError(error=error, recoverable=recoverable):
+                logger.warning("Gemini Live: %s", error, extra={"recoverable": recoverable})
+                self.report_error(error, recoverable=recoverable)
+            case ReportReconnected(connection=connection, resumed=resumed):
+                logger.info(
+                    "Gemini Live reconnected", extra={"connection": connection, "resumed": resumed}
+                )
+                self.emit("session_reconnected", llm.RealtimeSessionReconnectedEvent())
+            case ReportOutcome(call_id=call_id, outcome=outcome):
+                logger.debug(
+                    "tool result settled", extra={"call_id": call_id, "outcome": outcome.value}
+                )
+            case _:
+                self._show(effect)
+
+    def _show(self, effect: Effect) -> None:
+        """Effects that the framework sees as speech."""
+        match effect:
+            case OpenGeneration():
+                self._open_generation(effect)
+            case PushAudio(generation=number, data=data):
+                if not self._generations[number].audio_ch.closed:
+                    self._generations[number].audio_ch.send_nowait(audio_frame(data))
+            case PushText(generation=number, text=text):
+                self._generations[number].push_text(text)
+            case PushCall():
+                self._push_call(effect)
+            case EndAudio(generation=number):
+                self._end_audio(number)
+            case EndText(generation=number):
+                self.close_text(self._generations[number])
+            case EndGeneration():
+                self._end_generation(effect)
+            case Transcribe():
+                self._transcribe(effect)
+            case ReportSpeechStarted():
+                self.emit("input_speech_started", llm.InputSpeechStartedEvent())
+            case ReportSpeechStopped():
+                self.emit(
+                    "input_speech_stopped",
+                    llm.InputSpeechStoppedEvent(user_transcription_enabled=False),
+                )
+            case ReportUsage(usage=usage):
+                if self._last_generation is not None:
+                    self.report_usage(self._last_generation, usage)
+
+    def _open_generation(self, effect: OpenGeneration) -> None:
+        generation = self.new_generation(effect.response_id, effect.input_id)
+        self._generations[effect.generation] = self._last_generation = generation
+        speaks = self.realtime_model.capabilities.audio_output
+        modalities: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+        modalities.set_result(["audio", "text"] if speaks else ["text"])
+        if not speaks:
+            generation.audio_ch.close()
+        generation.message_ch.send_nowait(
+            llm.MessageGeneration(
+                message_id=effect.response_id,
+                text_stream=generation.text_ch,
+                audio_stream=generation.audio_ch,
+                modalities=modalities,
+            )
+        )
+        created = llm.GenerationCreatedEvent(
+            message_stream=generation.message_ch,
+            function_stream=generation.function_ch,
+            user_initiated=False,
+            response_id=effect.response_id,
+        )
+        reply = self._replies.pop(effect.request, None) if effect.request is not None else None
+        if reply is not None and not reply.done():
+            created.user_initiated = True
+            reply.set_result(created)
+        self.emit("generation_created", created)
+
+    def _push_call(self, effect: PushCall) -> None:
+        call = llm.FunctionCall(
+            call_id=effect.call.call_id,
+            name=effect.call.name,
+            arguments=effect.call.arguments,
+        )
+        self.record(call)
+        self._generations[effect.generation].function_ch.send_nowait(call)
+
+    def _end_audio(self, number: int) -> None:
+        generation = self._generations[number]
+        generation._completed_timestamp = wall_clock()
+        if not generation.audio_ch.closed:
+            generation.audio_ch.close()
+
+    def _end_generation(self, effect: EndGeneration) -> None:
+        generation = self._generations.pop(effect.generation)
+        if generation.output_text:
+            self.record(
+                llm.ChatMessage(
+                    id=generation.response_id,
+                    role="assistant",
+                    content=[generation.output_text],
+                    interrupted=effect.interrupted,
+                    created_at=generation._created_timestamp,
+                )
+            )
+        self.close_text(generation)
+        if not generation.audio_ch.closed:
+            generation.audio_ch.close()
+        generation.function_ch.close()
+        generation.message_ch.close()
+        generation._completed_timestamp = generation._completed_timestamp or wall_clock()
+        generation._done = True
+
+    def _transcribe(self, effect: Transcribe) -> None:
+        started_at = self._words_started.setdefault(effect.item_id, wall_clock())
+        event = llm.InputTranscriptionCompleted(
+            item_id=effect.item_id, transcript=effect.text, is_final=effect.is_final
+        )
+        if hasattr(event, "turn_started_at"):
+            event.turn_started_at = started_at
+        self.emit("input_audio_transcription_completed", event)
+        if effect.is_final:
+            self.record(
+                llm.ChatMessage(
+                    id=effect.item_id, role="user", content=[effect.text], created_at=started_at
+                )
+            )
+
+    def _fail_reply(self, number: int, error: Exception) -> None:
+        reply = self._replies.pop(number, None)
+        if reply is not None and not reply.done():
+            failure = llm.RealtimeError(str(error))
+            failure.__cause__ = error
+            reply.set_exception(failure)
+
+    def _withdraw(self, number: int) -> None:
+        if self._replies.pop(number, None) is not None:
+            self._receive(ReplyWithdrawn(request=number))
+
+    # ------------------------------------------------------------ connections
+
+    async def _main_task(self) -> None:
+        """Dial, hold the connection, report how it ended; for as long as the core wants to."""
+        self._effects.extend(self._conversation.start(now=self._now()))
+        self._carry_out()
+        while (dial := self._next_dial) is not None:
+            self._next_dial = None
+            await asyncio.sleep(dial.delay)
+            self._receive(await self._connection(dial))
+
+    async def _connection(self, dial: Dial) -> ConnectionLost:
+        """One connection, from the dial to its end."""
+        self._session_should_close.clear()
+        error: BaseException | None = None
+        try:
+            connecting = self.connect(dial.handle)
+        except Exception:
+            logger.exception("the setup for Gemini Live cannot be built")
+            return ConnectionLost(connection=dial.connection, invalid=True)
+        self._receive(SetupBuilt(connection=dial.connection))
+        started = time.perf_counter()
+        try:
+            connection = await asyncio.wait_for(
+                connecting.__aenter__(), self._resilience.dial_timeout
+            )
+        except Exception as e:
+            error = e
+        else:
+            self._report_connection_acquired(time.perf_counter() - started)
+            try:
+                error = await self._converse(connection, dial.connection)
+            finally:
+                self.set_active(None)
+                await connecting.__aexit__(None, None, None)
+        return ConnectionLost(
+            connection=dial.connection,
+            code=wire.failure_code(error) if error else None,
+            unsent=self._unsent(),
+        )
+
+    async def _converse(self, connection: AsyncSession, number: int) -> BaseException | None:
+        """Read and write until the connection ends or is to be closed."""
+        self.set_active(connection)
+        self._unsent()
+        # the reconnect handler: what is owed is the first thing that the core asks to be sent
+        self._receive(Connected(connection=number, items=self.history_items()))
+        tasks: list[asyncio.Task[Any]] = [
+            asyncio.create_task(self._write_frames(connection), name="gemini-resilient-send"),
+            asyncio.create_task(
+                self._read_messages(connection, number), name="gemini-resilient-recv"
+            ),
+            asyncio.create_task(self._session_should_close.wait(), name="gemini-resilient-close"),
+        ]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await wire.cancel(*tasks)
+        failures = [task.exception() for task in done]
+        return next((failure for failure in failures if failure), None)
+
+    async def _write_frames(self, connection: AsyncSession) -> None:
+        while True:
+            frame = await self._outgoing.get()
+            try:
+                await wire.write(frame, connection, self)
+            except (ValueError, TypeError):
+                logger.exception("the SDK cannot express a frame; it is left out")
+
+    async def _read_messages(self, connection: AsyncSession, number: int) -> None:
+        malformed = 0
+        while True:
+            try:
+                async for message in connection.receive():
+                    malformed = 0
+                    self._receive(wire.read(message, self, number))
+            except (ValueError, TypeError):
+                malformed += 1
+                logger.warning("a message of the server cannot be read; it is left out")
+                if malformed >= _MALFORMED_LIMIT:
+                    raise
+
+    def _unsent(self) -> tuple[InputPushed, ...]:
+        """Take what was handed out for a connection that is gone; the core tells the rest anew."""
+        pieces: list[InputPushed] = []
+        while not self._outgoing.empty():
+            frame = self._outgoing.get_nowait()
+            if isinstance(frame, SendInput):
+                pieces.append(frame.piece)
+        return tuple(pieces)

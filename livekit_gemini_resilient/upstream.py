@@ -1,0 +1,329 @@
+"""The one module that names private members of the google plugin, each with why.
+
+``session`` and ``model`` see only what is here. What upstream changes is mended here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from google.genai import types
+from google.genai.live import AsyncSession
+from livekit import rtc
+from livekit.agents import llm, utils
+from livekit.agents.types import NOT_GIVEN
+from livekit.agents.utils import is_given
+from livekit.plugins.google.realtime import realtime_api as plugin
+from livekit.plugins.google.utils import create_function_response
+
+from .core.events import HistoryItem, InputPushed, ItemKind, ToolCall, ToolResult
+
+Generation = plugin._ResponseGeneration
+"""Upstream's record of a generation: its metrics code reads it."""
+
+_UNNAMED_MODEL = "unnamed"
+"""Stands in for the model's name while upstream's constructor runs, since that decides
+capabilities and tool behaviour by parts of the name, and refuses some names."""
+
+
+class PluginModel(plugin.RealtimeModel):
+    """Upstream's model without what it infers from the model's name.
+
+    Args:
+        http_defaults: Arguments for the websocket that the user's own ``http_options`` override.
+        **kwargs: Upstream's arguments.
+    """
+
+    def __init__(self, *, http_defaults: dict[str, Any], **kwargs: Any) -> None:
+        name = kwargs.get("model", NOT_GIVEN)
+        if is_given(name):
+            kwargs["model"] = _UNNAMED_MODEL
+        super().__init__(**kwargs)
+        if is_given(name):
+            self._opts.model = name
+        # declared by the user or left to the server: upstream's default goes by the name
+        self._opts.tool_behavior = kwargs.get("tool_behavior", NOT_GIVEN)
+        self._opts.http_options = _http_options(
+            self._opts.http_options, self._opts.conn_options.timeout, http_defaults
+        )
+        # ours can do both on every server: in place or over a new connection. mutable_tools stays
+        # false: LiveKit would reuse the session for an AgentTask while the outer call is open
+        self._capabilities = dataclasses.replace(
+            self._capabilities,
+            mutable_chat_context=True,
+            mutable_instructions=True,
+            mutable_tools=False,
+        )
+
+
+def _http_options(given: Any, timeout: float, defaults: dict[str, Any]) -> types.HttpOptions:
+    """The user's options, copied (upstream writes into them), with our websocket arguments."""
+    if given and is_given(given):
+        options: types.HttpOptions = given.model_copy()
+    else:
+        options = types.HttpOptions(timeout=int(timeout * 1000))
+    options.headers = dict(options.headers or {})
+    options.async_client_args = {**defaults, **(options.async_client_args or {})}
+    return options
+
+
+class PluginSession(plugin.RealtimeSession):
+    """Upstream's session, cut down to building the setup, resampling and metrics.
+
+    Args:
+        realtime_model: The model whose options the session copies: upstream shares one object
+            between all sessions, so that a change to one leaks into the others.
+    """
+
+    def __init__(self, realtime_model: PluginModel) -> None:
+        super().__init__(realtime_model)
+        self._opts = dataclasses.replace(realtime_model._opts)
+
+    # ------------------------------------------------------------ hooks
+
+    @abstractmethod
+    def client_event(self, event: InputPushed) -> None:
+        """Realtime input is to be written."""
+
+    @abstractmethod
+    def options_changed(self) -> None:
+        """An option of the setup changed."""
+
+    def end_user_activity(self) -> None:
+        """A reply is asked for: end the caller's activity where the client marks it by hand."""
+        if self._in_user_activity:
+            self._send_client_event(types.LiveClientRealtimeInput(activity_end=types.ActivityEnd()))
+            self._in_user_activity = False
+
+    def _send_client_event(self, event: Any) -> None:
+        """Upstream's single funnel; inherited code sends realtime input through it."""
+        audio = getattr(event, "audio", None)
+        seconds = len(audio.data or b"") / (2 * plugin.INPUT_AUDIO_SAMPLE_RATE) if audio else 0.0
+        is_video = getattr(event, "video", None) is not None
+        self.client_event(InputPushed(payload=event, seconds=seconds, is_video=is_video))
+
+    def _mark_restart_needed(self, on_error: bool = False) -> None:
+        """Upstream's drains and swaps the queue; its ``update_options`` calls it."""
+        self.options_changed()
+
+    # ------------------------------------------------------------ the connection
+
+    def connect(self, handle: str | None) -> AbstractAsyncContextManager[AsyncSession]:
+        """A connection that is set up from the options, tools and instructions as they are now.
+
+        Args:
+            handle: Resume from here; ``None`` for a fresh session.
+
+        Raises:
+            Exception: Whatever upstream raises for tools or options that it cannot express.
+        """
+        self._session_resumption_handle = handle
+        config = self._build_connect_config()
+        return self._client.aio.live.connect(model=self._opts.model, config=config)
+
+    def set_active(self, connection: AsyncSession | None) -> None:
+        """Keep ``_active_session`` true to the facts: inherited code reads it."""
+        self._active_session = connection
+
+    async def close_client(self) -> None:
+        """Close the HTTP clients of the session; 1.6.5 leaves them to the garbage collector."""
+        await self._client.aio.aclose()
+
+    @property
+    def first_handle(self) -> str | None:
+        """The resumption handle that the user supplied."""
+        return self._session_resumption_handle
+
+    @property
+    def refuses_calls(self) -> bool:
+        """Whether ``tool_choice="none"`` is in force; the service has no such option."""
+        return bool(self._opts.tool_choice == "none")
+
+    @property
+    def tools_block(self) -> bool:
+        """Whether the setup declares anything but NON_BLOCKING tools."""
+        return bool(self._opts.tool_behavior != types.Behavior.NON_BLOCKING)
+
+    @property
+    def takes_instructions_in_place(self) -> bool:
+        """On Vertex AI a ``system`` turn replaces the instruction (documented)."""
+        return bool(self._opts.vertexai)
+
+    @property
+    def conn_options(self) -> Any:
+        """Retry budget and interval."""
+        return self._opts.conn_options
+
+    def set_instructions(self, instructions: str) -> bool:
+        """Take a new instruction; ``False`` if it is the old one."""
+        if is_given(self._opts.instructions) and self._opts.instructions == instructions:
+            return False
+        self._opts.instructions = instructions
+        return True
+
+    def set_tools(self, tools: list[Any]) -> bool:
+        """Take new tools; ``False`` if they are the old ones."""
+        context = llm.ToolContext(tools)
+        if self._tools == context:
+            return False
+        self._tools = context
+        return True
+
+    # ------------------------------------------------------------ reading and writing
+
+    def function_responses(self, results: tuple[ToolResult, ...]) -> list[types.FunctionResponse]:
+        """Results in the service's terms, scheduled as the options say."""
+        scheduling: Any = self._opts.tool_response_scheduling
+        silent = not self._opts.vertexai and not self.tools_block
+        responses: list[types.FunctionResponse] = []
+        for result in results:
+            output = llm.FunctionCallOutput(
+                call_id=result.call_id,
+                name=result.name,
+                output=result.output,
+                is_error=result.is_error,
+            )
+            quiet = silent and not result.reply_required
+            responses.append(
+                create_function_response(
+                    output,
+                    vertexai=self._opts.vertexai,
+                    tool_response_scheduling=types.FunctionResponseScheduling.SILENT
+                    if quiet
+                    else scheduling,
+                )
+            )
+        return responses
+
+    def transcript_of(self, content: types.LiveServerContent) -> str:
+        """What belongs in the transcript of the model's speech; no thoughts."""
+        spoken = content.output_transcription
+        text = (spoken.text or "") if spoken else ""
+        writes = (
+            not self._realtime_model.capabilities.audio_output
+            or self._opts.output_audio_transcription is None
+        )
+        parts = (content.model_turn.parts or []) if content.model_turn else []
+        if writes:
+            text = "".join(p.text for p in parts if p.text and not p.thought) + text
+        return text
+
+    def new_generation(self, response_id: str, input_id: str) -> Generation:
+        """A generation as upstream's metrics code expects it, made the current one."""
+        generation = Generation(
+            message_ch=utils.aio.Chan[llm.MessageGeneration](),
+            function_ch=utils.aio.Chan[llm.FunctionCall](),
+            input_id=input_id,
+            response_id=response_id,
+            text_ch=utils.aio.Chan[str](),
+            audio_ch=utils.aio.Chan[rtc.AudioFrame](),
+        )
+        self._current_generation = generation
+        return generation
+
+    def close_text(self, generation: Generation) -> None:
+        """End the transcript; the transcription synchronizer wants a last piece without one."""
+        if generation.text_ch.closed:
+            return
+        if self._opts.output_audio_transcription is None:
+            generation.text_ch.send_nowait("")
+        generation.text_ch.close()
+
+    def report_usage(self, generation: Generation, usage: Any) -> None:
+        """Emit upstream's metrics for a generation."""
+        self._current_generation = generation
+        self._handle_usage_metadata(usage)
+
+    def report_error(self, error: Exception, *, recoverable: bool) -> None:
+        """Emit upstream's error event."""
+        self._emit_error(error, recoverable)
+
+    # ------------------------------------------------------------ the chat context
+
+    def set_context(self, chat_ctx: llm.ChatContext) -> None:
+        """Adopt a chat context without what cannot be told to the service."""
+        self._chat_ctx = chat_ctx.copy(
+            exclude_handoff=True,
+            exclude_instructions=True,
+            exclude_empty_message=True,
+            exclude_config_update=True,
+        )
+
+    def record(self, item: Any) -> None:
+        """Add an item to the chat context, or replace the one with its id."""
+        index = self._chat_ctx.index_by_id(item.id)
+        if index is None:
+            self._chat_ctx.insert(item)
+        else:
+            self._chat_ctx.items[index] = item
+
+    def history_items(self) -> tuple[HistoryItem, ...]:
+        """The chat context in the core's terms."""
+        return tuple(_history(self._chat_ctx))
+
+
+def _history(chat_ctx: llm.ChatContext) -> Iterator[HistoryItem]:
+    for item in chat_ctx.items:
+        if item.type == "message" and item.role in ("user", "assistant"):
+            role = "user" if item.role == "user" else "model"
+            yield HistoryItem(item_id=item.id, kind=ItemKind.MESSAGE, role=role, parts=_parts(item))
+        elif item.type == "function_call":
+            call = ToolCall(
+                call_id=item.call_id, name=item.name, arguments=canonical(item.arguments)
+            )
+            yield HistoryItem(item_id=item.id, kind=ItemKind.CALL, call=call)
+        elif item.type == "function_call_output":
+            result = ToolResult(
+                call_id=item.call_id,
+                name=item.name,
+                output=item.output,
+                is_error=item.is_error,
+                reply_required=getattr(item, "reply_required", True),
+            )
+            yield HistoryItem(item_id=item.id, kind=ItemKind.OUTPUT, result=result)
+
+
+def _parts(message: llm.ChatMessage) -> tuple[object, ...]:
+    if all(isinstance(content, str) for content in message.content):
+        return tuple(content for content in message.content if content)
+    turns, _ = llm.ChatContext([message]).to_provider_format(
+        format="google", inject_dummy_user_message=False
+    )
+    content = [types.Content.model_validate(turn) for turn in turns]
+    return tuple(part.text or part for turn in content for part in turn.parts or [])
+
+
+def canonical(arguments: Any) -> str:
+    """Arguments as JSON text with sorted keys; text that is not JSON stays as it is."""
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except ValueError:
+            return str(arguments)
+    return json.dumps(arguments, sort_keys=True, ensure_ascii=False, default=str)
+
+
+def audio_frame(data: bytes) -> rtc.AudioFrame:
+    """Speech of the model as LiveKit plays it; an odd trailing byte is dropped.
+
+    Args:
+        data: 24 kHz mono s16le.
+    """
+    samples = len(data) // 2
+    return rtc.AudioFrame(
+        data=data[: samples * 2],
+        sample_rate=plugin.OUTPUT_AUDIO_SAMPLE_RATE,
+        num_channels=plugin.OUTPUT_AUDIO_CHANNELS,
+        samples_per_channel=samples,
+    )
+
+
+def wall_clock() -> float:
+    """Seconds since the epoch, as LiveKit stamps its items."""
+    return time.time()

@@ -1,0 +1,127 @@
+"""Between the SDK's messages and the core's events, in both directions."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from google.genai import errors, types
+from google.genai.live import AsyncSession
+from livekit.agents import utils
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from .core.effects import SendContent, SendInput, SendText, SendToolResponse
+from .core.events import ServerFrame, ToolCall, Turn
+from .upstream import PluginSession, canonical
+
+CALLS_REFUSED = "Tool calls are disabled for this reply; answer the caller directly."
+
+_ABNORMAL = 1006
+"""The SDK reports an abort, a local keepalive failure and a refused frame size as this."""
+
+
+def read(message: types.LiveServerMessage, session: PluginSession, connection: int) -> ServerFrame:
+    """One server message in the core's terms."""
+    content = message.server_content or types.LiveServerContent()
+    words = content.input_transcription
+    update = message.session_resumption_update
+    cancellation = message.tool_call_cancellation
+    return ServerFrame(
+        connection=connection,
+        audio=_audio(content),
+        text=session.transcript_of(content),
+        user_words=(words.text or "") if words else "",
+        calls=_calls(message.tool_call),
+        calls_refused=CALLS_REFUSED if session.refuses_calls else None,
+        cancelled=tuple(cancellation.ids or ()) if cancellation else (),
+        interrupted=bool(content.interrupted),
+        generation_complete=bool(content.generation_complete),
+        turn_complete=bool(content.turn_complete),
+        handle=update.new_handle if update and update.resumable and update.new_handle else None,
+        time_left=_seconds(message.go_away.time_left) if message.go_away else None,
+        usage=message.usage_metadata,
+    )
+
+
+def _audio(content: types.LiveServerContent) -> tuple[bytes, ...]:
+    parts = (content.model_turn.parts or []) if content.model_turn else []
+    blobs = [part.inline_data for part in parts if part.inline_data]
+    return tuple(blob.data for blob in blobs if isinstance(blob.data, bytes) and blob.data)
+
+
+def _calls(tool_call: types.LiveServerToolCall | None) -> tuple[ToolCall, ...]:
+    calls = (tool_call.function_calls or []) if tool_call else []
+    return tuple(
+        ToolCall(
+            call_id=call.id or utils.shortuuid("fnc-call-"),
+            name=call.name or "",
+            arguments=canonical(call.args or {}),
+        )
+        for call in calls
+    )
+
+
+def _seconds(duration: str | None) -> float:
+    """A protobuf duration such as ``"50s"``; 0 where it is missing or cannot be read."""
+    try:
+        return max(0.0, float((duration or "0").rstrip("s")))
+    except ValueError:
+        return 0.0
+
+
+def failure_code(error: BaseException) -> int | None:
+    """Close code or HTTP status behind an error of the SDK, ``None`` if there is none."""
+    code: object
+    if isinstance(error, errors.APIError):
+        code = error.code
+    elif isinstance(error, ConnectionClosed):
+        code = error.rcvd.code if error.rcvd else None
+    elif isinstance(error, InvalidStatus):
+        code = error.response.status_code
+    else:
+        return None
+    return code if isinstance(code, int) and code != _ABNORMAL else None
+
+
+Frame = SendToolResponse | SendContent | SendText | SendInput
+"""What is written to a connection."""
+
+
+async def write(frame: Frame, connection: AsyncSession, session: PluginSession) -> None:
+    """Write one frame; returns when the socket has taken it."""
+    match frame:
+        case SendToolResponse(results=results):
+            await connection.send_tool_response(
+                function_responses=session.function_responses(results)
+            )
+        case SendContent(turns=turns, turn_complete=turn_complete):
+            content = [_content(turn) for turn in turns]
+            await connection.send_client_content(
+                turns=content or None,  # type: ignore[arg-type]
+                turn_complete=turn_complete,
+            )
+        case SendText(text=text):
+            await connection.send_realtime_input(text=text)
+        case SendInput(piece=piece):
+            await _write_input(piece.payload, connection)
+
+
+def _content(turn: Turn) -> types.Content:
+    parts: list[Any] = [
+        types.Part(text=part) if isinstance(part, str) else part for part in turn.parts
+    ]
+    return types.Content(role=turn.role, parts=parts)
+
+
+async def _write_input(payload: Any, connection: AsyncSession) -> None:
+    for name in ("audio", "video", "text", "activity_start", "activity_end", "audio_stream_end"):
+        value = getattr(payload, name, None)
+        if value is not None:
+            await connection.send_realtime_input(**{name: value})
+
+
+async def cancel(*tasks: asyncio.Task[Any]) -> None:
+    """Cancel tasks and wait until they have ended."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
