@@ -72,10 +72,16 @@ class Dialect:
             return [self.empty_transcription()]
         return []
 
+    def thought(self, summary: str) -> list[Message]:
+        """Return a thought summary, a block of its own, if the family sends them."""
+        if not (summary and self._profile.thoughts):
+            return []
+        return [self._model_turn({"text": summary, "thought": True})]
+
     def speech(self, say: Say) -> Iterator[Piece]:
         """Yield the messages of a speech, its opening left out."""
-        if say.thought and self._profile.thoughts:
-            yield Piece(self._model_turn({"text": say.thought, "thought": True}))
+        for message in self.thought(say.thought):
+            yield Piece(message)
         yield from self.words(say.text, say.chunks)
 
     def words(self, text: str, chunks: int) -> Iterator[Piece]:

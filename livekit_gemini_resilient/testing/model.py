@@ -248,7 +248,7 @@ class ScriptedModel:
         reply = Reply(connection=self._connection.number, trigger=trigger, context=context)
         self._reply = reply
         self._service.replies.append(reply)
-        self._turn.thoughts = len(say.thought.split())
+        self._count_thoughts(say.thought)
         gate, chunks = say.gate, 0
         for piece in self._dialect.speech(say):
             if gate is not None and chunks == say.gate_after:
@@ -274,6 +274,8 @@ class ScriptedModel:
         self._send(piece.message)
 
     def _issue(self, step: Call | Calls) -> None:
+        self._send(*self._dialect.thought(step.thought))
+        self._count_thoughts(step.thought)
         if step.say_first:
             self._send(*self._words(step.say_first))
         if step.handle_first and self._resumable:
@@ -299,6 +301,10 @@ class ScriptedModel:
         if step.trailing_complete:
             messages.append(self._dialect.generation_complete())
         self._send(*messages, *(self._dialect.not_resumable() if self._resumable else ()))
+
+    def _count_thoughts(self, summary: str) -> None:
+        if self._service.profile.thoughts:
+            self._turn.thoughts += len(summary.split())
 
     def _words(self, text: str) -> list[Message]:
         """Return the messages of words beside a call, which are no reply of their own."""

@@ -94,6 +94,9 @@ class Say(_SayOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CallOptions:
+    thought: str = ""
+    """Thought summary sent first, on families that send one (recorded on 2.5)."""
+
     say_first: str = ""
     """Words spoken in the same turn ahead of the call."""
 

@@ -24,9 +24,15 @@ _HOST = "127.0.0.1"
 
 
 @functools.lru_cache(maxsize=1)
+def _authority() -> trustme.CA:
+    """Return the authority that signs for the whole process."""
+    return trustme.CA()
+
+
+@functools.lru_cache(maxsize=1)
 def _contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """Return the TLS contexts of server and client; one certificate serves the whole process."""
-    authority = trustme.CA()
+    """Return the TLS contexts of server and client."""
+    authority = _authority()
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert(_HOST).configure_cert(server)
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -105,6 +111,10 @@ class GeminiLiveServer(Verbs):
     def url(self) -> str:
         """``https://127.0.0.1:PORT``, for the SDK's ``base_url``."""
         return f"https://{_HOST}:{self._port}"
+
+    def certificate(self) -> bytes:
+        """Return the authority's certificate as PEM, for ``SSL_CERT_FILE``."""
+        return _authority().cert_pem.bytes()
 
     def ssl_context(self) -> ssl.SSLContext:
         """Return a client context that trusts this server and nobody else."""
