@@ -23,25 +23,14 @@ from .core.effects import (
     CloseConnection,
     Dial,
     Effect,
-    EndAudio,
-    EndGeneration,
-    EndText,
     FailReply,
-    OpenGeneration,
-    PushAudio,
-    PushCall,
-    PushText,
     ReportError,
     ReportOutcome,
     ReportReconnected,
-    ReportSpeechStarted,
-    ReportSpeechStopped,
-    ReportUsage,
     SendContent,
     SendInput,
     SendText,
     SendToolResponse,
-    Transcribe,
 )
 from .core.errors import ReplyRefused
 from .core.events import (
@@ -59,7 +48,8 @@ from .core.events import (
     ToolResult,
 )
 from .options import ResilienceOptions
-from .upstream import Generation, PluginModel, PluginSession, audio_frame, wall_clock
+from .stage import Stage
+from .upstream import PluginModel, PluginSession
 
 logger = logging.getLogger("livekit.plugins.google.resilient")
 
@@ -97,9 +87,7 @@ class RealtimeSession(PluginSession):
         self._next_dial: Dial | None = None
         self._outgoing: asyncio.Queue[wire.Frame] = asyncio.Queue()
         self._session_should_close = asyncio.Event()
-        self._generations: dict[int, Generation] = {}
-        self._last_generation: Generation | None = None
-        self._words_started: dict[str, float] = {}
+        self._stage = Stage(self, self._answer_reply)
         self._replies: dict[int, asyncio.Future[llm.GenerationCreatedEvent]] = {}
         self._reply_count = 0
         self._closed = False
@@ -120,7 +108,7 @@ class RealtimeSession(PluginSession):
     @property
     def session_resumption_handle(self) -> str | None:
         """The newest usable resumption handle, ``None`` if there is none."""
-        return self._conversation.handle
+        return self._conversation.link.handle
 
     @property
     def dropped_audio(self) -> float:
@@ -212,8 +200,7 @@ class RealtimeSession(PluginSession):
         self._effects.clear()
         for number in list(self._replies):
             self._fail_reply(number, ReplyRefused("the session was closed", "start a new one"))
-        for number in list(self._generations):
-            self._end_generation(EndGeneration(generation=number, interrupted=True))
+        self._stage.clear()
         await self.close_client()
 
     # ------------------------------------------------------------ upstream's hooks
@@ -287,116 +274,14 @@ class RealtimeSession(PluginSession):
                     "tool result settled", extra={"call_id": call_id, "outcome": outcome.value}
                 )
             case _:
-                self._show(effect)
+                self._stage.show(effect)
 
-    def _show(self, effect: Effect) -> None:
-        """Effects that the framework sees as speech."""
-        match effect:
-            case OpenGeneration():
-                self._open_generation(effect)
-            case PushAudio(generation=number, data=data):
-                if not self._generations[number].audio_ch.closed:
-                    self._generations[number].audio_ch.send_nowait(audio_frame(data))
-            case PushText(generation=number, text=text):
-                self._generations[number].push_text(text)
-            case PushCall():
-                self._push_call(effect)
-            case EndAudio(generation=number):
-                self._end_audio(number)
-            case EndText(generation=number):
-                self.close_text(self._generations[number])
-            case EndGeneration():
-                self._end_generation(effect)
-            case Transcribe():
-                self._transcribe(effect)
-            case ReportSpeechStarted():
-                self.emit("input_speech_started", llm.InputSpeechStartedEvent())
-            case ReportSpeechStopped():
-                self.emit(
-                    "input_speech_stopped",
-                    llm.InputSpeechStoppedEvent(user_transcription_enabled=False),
-                )
-            case ReportUsage(usage=usage):
-                if self._last_generation is not None:
-                    self.report_usage(self._last_generation, usage)
-
-    def _open_generation(self, effect: OpenGeneration) -> None:
-        generation = self.new_generation(effect.response_id, effect.input_id)
-        self._generations[effect.generation] = self._last_generation = generation
-        speaks = self.realtime_model.capabilities.audio_output
-        modalities: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
-        modalities.set_result(["audio", "text"] if speaks else ["text"])
-        if not speaks:
-            generation.audio_ch.close()
-        generation.message_ch.send_nowait(
-            llm.MessageGeneration(
-                message_id=effect.response_id,
-                text_stream=generation.text_ch,
-                audio_stream=generation.audio_ch,
-                modalities=modalities,
-            )
-        )
-        created = llm.GenerationCreatedEvent(
-            message_stream=generation.message_ch,
-            function_stream=generation.function_ch,
-            user_initiated=False,
-            response_id=effect.response_id,
-        )
-        reply = self._replies.pop(effect.request, None) if effect.request is not None else None
-        if reply is not None and not reply.done():
-            created.user_initiated = True
-            reply.set_result(created)
-        self.emit("generation_created", created)
-
-    def _push_call(self, effect: PushCall) -> None:
-        call = llm.FunctionCall(
-            call_id=effect.call.call_id,
-            name=effect.call.name,
-            arguments=effect.call.arguments,
-        )
-        self.record(call)
-        self._generations[effect.generation].function_ch.send_nowait(call)
-
-    def _end_audio(self, number: int) -> None:
-        generation = self._generations[number]
-        generation._completed_timestamp = wall_clock()
-        if not generation.audio_ch.closed:
-            generation.audio_ch.close()
-
-    def _end_generation(self, effect: EndGeneration) -> None:
-        generation = self._generations.pop(effect.generation)
-        if generation.output_text:
-            self.record(
-                llm.ChatMessage(
-                    id=generation.response_id,
-                    role="assistant",
-                    content=[generation.output_text],
-                    interrupted=effect.interrupted,
-                    created_at=generation._created_timestamp,
-                )
-            )
-        self.close_text(generation)
-        if not generation.audio_ch.closed:
-            generation.audio_ch.close()
-        generation.function_ch.close()
-        generation.message_ch.close()
-        generation._completed_timestamp = generation._completed_timestamp or wall_clock()
-        generation._done = True
-
-    def _transcribe(self, effect: Transcribe) -> None:
-        started_at = self._words_started.setdefault(effect.item_id, wall_clock())
-        event = llm.InputTranscriptionCompleted(
-            item_id=effect.item_id, transcript=effect.text, is_final=effect.is_final
-        )
-        if hasattr(event, "turn_started_at"):
-            event.turn_started_at = started_at
-        self.emit("input_audio_transcription_completed", event)
-        if effect.is_final:
-            self.record(
-                llm.ChatMessage(
-                    id=effect.item_id, role="user", content=[effect.text], created_at=started_at
-                )
-            )
+    def _answer_reply(self, number: int, created: llm.GenerationCreatedEvent) -> bool:
+        reply = self._replies.pop(number, None)
+        if reply is None or reply.done():
+            return False
+        reply.set_result(created)
+        return True
 
     def _fail_reply(self, number: int, error: Exception) -> None:
         reply = self._replies.pop(number, None)

@@ -11,12 +11,16 @@ Where a question lives:
 ``delivery``        which result does the model have, and is a reply to it still due?
 ``turn``            whose turn is it, and which generation does a frame belong to?
 ``rotation``        may the connection be replaced now?
-``recovery``        what follows from a connection that failed?
+``link``            which connection is there, and what follows when it ends?
+``recovery``        what is to be done about a failure?
+``intake``          is a function output owed to the model, or is it history?
 ``history``         which part of the conversation does this connection not know?
 ``requests``        which ``generate_reply`` is under way?
+``reports``         what the turn tracker reports
 ``speech``          what is the framework shown of all this?
 ``uplink``          which user audio and video waits for a connection?
 ``behaviour``       what has this server been seen to do?
+``prompts``         how are words of ours put before the model?
 ``wording``         every sentence that this package puts before a model
 ``errors``          the exceptions, drawn as a tree
 ``conversation``    the ties between them: one ``receive``, one ``next_deadline``

@@ -13,28 +13,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from enum import Enum
 
 from ..options import ResilienceOptions
-from . import recovery, wording
-from .behaviour import Behaviour, Trigger
-from .delivery import Ledger, Reply, Route
+from . import wording
+from .behaviour import Behaviour
+from .delivery import Ledger, Reply
 from .effects import (
-    CloseConnection,
-    Dial,
     Effect,
     FailReply,
     Outcome,
     ReportError,
     ReportOutcome,
-    ReportReconnected,
     ReportUsage,
     SendContent,
     SendInput,
-    SendText,
     SendToolResponse,
 )
-from .errors import ConnectionFailed, ReplyRefused, ResultUnanswered
+from .errors import ReplyRefused, ResultUnanswered
 from .events import (
     Connected,
     ConnectionLost,
@@ -52,28 +47,18 @@ from .events import (
     Turn,
 )
 from .history import History
+from .intake import Intake
+from .link import Link, LinkState
+from .prompts import Prompts
+from .reports import Report, Started, TurnEnded
 from .requests import Requests
 from .rotation import RestartWhen, Rotation, Situation
 from .speech import Speech
-from .turn import Report, Started, TurnEnded, TurnState, TurnTracker
+from .turn import TurnState, TurnTracker
 from .uplink import Uplink
 
-
-class Link(Enum):
-    """Where the connection of a conversation stands."""
-
-    DOWN = "down"
-    """Not started."""
-    DIALING = "dialing"
-    """Waiting to dial, or dialing."""
-    SETTLING = "settling"
-    """Resumed; the exchanges left open are being closed."""
-    OPEN = "open"
-    """Anything may be written."""
-    CLOSING = "closing"
-    """Being replaced on purpose."""
-    ENDED = "ended"
-    """Given up."""
+_REFUSED = frozenset({1007, 1008})
+"""Close codes by which the service answers a frame that it does not take (observed)."""
 
 
 class Conversation:
@@ -102,20 +87,18 @@ class Conversation:
         tools_block: bool = True,
         behaviour: Behaviour | None = None,
     ) -> None:
-        self.link = Link.DOWN
-        self.handle = handle
+        self.link = Link(
+            handle=handle, max_retry=max_retry, retry_interval=retry_interval, random=random
+        )
         self.ledger = Ledger()
         self.history = History()
-        self.behaviour = behaviour or Behaviour()
         self.uplink = Uplink(max_seconds=options.input_buffer)
         self.turn = TurnTracker(
             trailing_quiet=options.trailing_quiet, transcript_grace=options.transcript_grace
         )
         self._options = options
-        self._random = random
-        self._max_retry = max_retry
-        self._retry_interval = retry_interval
         self._tools_block = tools_block
+        self._prompts = Prompts(behaviour or Behaviour())
         self._rotation = Rotation(
             when=RestartWhen(options.restart_when),
             max_defer=options.max_defer,
@@ -130,28 +113,17 @@ class Conversation:
             tools_block=tools_block,
         )
         self._out: list[Effect] = []
-        self._items: tuple[HistoryItem, ...] = ()
-        self._had_context = False
-        self._seen: set[str] = set()
+        self._intake = Intake()
         self._instructions: str | None = None
-        self._connection = 0
-        self._resumed = False
-        self._opened_at: float | None = None
-        self._ever_opened = False
-        self._attempts = 0
         self._last_sign = 0.0
-        self._settled_at = 0.0
-        self._caller_turn_open = False
-        self._written_text: list[str] = []
-        self._echo = ""
-        self._last_trigger: Trigger | None = None
+        self._settle_until = 0.0
 
     # ------------------------------------------------------------ the surface
 
     def start(self, *, now: float) -> list[Effect]:
         """Begin: the first dial."""
-        if self.link is Link.DOWN:
-            self._dial(delay=0.0)
+        if self.link.state is LinkState.DOWN:
+            self._out.append(self.link.dial())
         return self._take()
 
     def receive(self, event: Event, *, now: float) -> list[Effect]:
@@ -173,9 +145,9 @@ class Conversation:
     def next_deadline(self) -> float | None:
         """When ``advance`` has to be called, in loop seconds; ``None`` if nothing waits."""
         deadlines = [self.turn.next_deadline, self._requests.next_deadline, self._reply_deadline]
-        if self.link is Link.SETTLING:
-            deadlines.append(self._settled_at)
-        if self.link in (Link.OPEN, Link.SETTLING):
+        if self.link.state is LinkState.SETTLING:
+            deadlines.append(self._settle_until)
+        if self.link.is_up:
             deadlines.append(self._rotation.next_deadline(self._situation))
         return min((d for d in deadlines if d is not None), default=None)
 
@@ -216,90 +188,63 @@ class Conversation:
                 self.uplink.push(event)
 
     def _frame(self, frame: ServerFrame, now: float) -> None:
-        if frame.connection != self._connection or self.link not in (Link.OPEN, Link.SETTLING):
+        if frame.connection != self.link.number or not self.link.is_up:
             return
         self._last_sign = now
-        self._last_trigger = None
+        self._prompts.frame_received()
         if frame.calls_refused is not None:
-            self._refuse_calls(frame)
+            self._refuse_calls(frame.calls_refused, frame)
             frame = replace(frame, calls=())
-        if frame.user_words and self._is_echo(frame.user_words):
+        if frame.user_words and self._prompts.is_echo(frame.user_words):
             frame = replace(frame, user_words="")
         self._show(self.turn.receive(frame, now=now))
         self.ledger.cancel(frame.cancelled)
         if frame.handle is not None:
-            self.handle = frame.handle
+            self.link.handle = frame.handle
             self.history.handle_received()
         if frame.time_left is not None:
             self._rotation.go_away(frame.time_left, now=now)
-        if frame.usage is not None and self._speech.last_generation is not None:
-            self._out.append(
-                ReportUsage(generation=self._speech.last_generation, usage=frame.usage)
-            )
+        generation = self._speech.last_generation
+        if frame.usage is not None and generation is not None:
+            self._out.append(ReportUsage(generation=generation, usage=frame.usage))
 
-    def _is_echo(self, words: str) -> bool:
-        """Whether the server repeats realtime text of ours as if the caller had said it."""
-        self._echo += words
-        if wording.is_echo(self._echo, self._written_text):
-            return True
-        self._echo = ""
-        return False
-
-    def _show(self, reports: Iterable[Report]) -> None:
-        seen = list(reports)
-        self._out += self._speech.show(seen, connection=self._connection)
+    def _show(self, happened: Iterable[Report]) -> None:
+        seen = list(happened)
+        self._out += self._speech.show(seen, connection=self.link.number)
+        settling = self.link.state is LinkState.SETTLING
         for report in seen:
             if isinstance(report, Started):
-                self._caller_turn_open = False
-                self._echo = ""
-                if self.link is Link.SETTLING:
+                self._prompts.model_spoke()
+                if settling:
                     # the settled response is being answered: that is the reply
-                    self.link = Link.OPEN
-            elif isinstance(report, TurnEnded):
-                self._attempts = 0 if not report.empty else self._attempts
-                if self.link is Link.SETTLING and report.empty:
-                    self._settled_at = self._last_sign
+                    self.link.state = LinkState.OPEN
+            elif isinstance(report, TurnEnded) and report.empty and settling:
+                self._settle_until = self._last_sign
+            elif isinstance(report, TurnEnded) and not report.empty:
+                self.link.progressed()
 
-    def _refuse_calls(self, frame: ServerFrame) -> None:
+    def _refuse_calls(self, why: str, frame: ServerFrame) -> None:
         for call in frame.calls:
-            if self.ledger.issue(call, self._connection):
+            if self.ledger.issue(call, self.link.number):
                 self.ledger.produce(
-                    ToolResult(
-                        call_id=call.call_id,
-                        name=call.name,
-                        output=frame.calls_refused or "",
-                        is_error=True,
-                    )
+                    ToolResult(call_id=call.call_id, name=call.name, output=why, is_error=True)
                 )
 
     def _context(self, items: tuple[HistoryItem, ...]) -> None:
-        first, self._had_context = not self._had_context, True
-        new = [item for item in items if item.item_id not in self._seen]
-        arriving = {item.call.call_id for item in new if item.call is not None}
-        self._seen.update(item.item_id for item in new)
-        self._items = items
-        for item in new:
-            if item.result is None:
-                continue
-            record = self.ledger.get(item.result.call_id)
-            issued_here = record is not None
-            alone = not first and item.result.call_id not in arriving
-            if issued_here or alone:
-                self._result(item.result)
-            else:
-                self._outcome(item.result.call_id, Outcome.HISTORY)
-
-    def _result(self, result: ToolResult) -> None:
-        fitting = wording.fitting(result, max_bytes=self._options.max_result_bytes)
-        outcome = self.ledger.produce(fitting)
-        if outcome is not None:
-            self._outcome(result.call_id, outcome)
+        owed, history = self._intake.updated(items, self.ledger)
+        for result in history:
+            self._outcome(result.call_id, Outcome.HISTORY)
+        for result in owed:
+            fitting = wording.fitting(result, max_bytes=self._options.max_result_bytes)
+            outcome = self.ledger.produce(fitting)
+            if outcome is not None:
+                self._outcome(result.call_id, outcome)
 
     def _outcome(self, call_id: str, outcome: Outcome) -> None:
         self._out.append(ReportOutcome(call_id=call_id, outcome=outcome))
 
     def _reply_requested(self, event: ReplyRequested, now: float) -> None:
-        if self.link is Link.ENDED:
+        if self.link.has_ended:
             refused = ReplyRefused("the session has no connection", "start a new session")
         elif self.ledger.running and self._tools_block:
             refused = ReplyRefused(
@@ -313,116 +258,75 @@ class Conversation:
 
     # ------------------------------------------------------------ connections
 
-    def _dial(self, *, delay: float) -> None:
-        self._connection += 1
-        self.link = Link.DIALING
-        self._opened_at = None
-        self._resumed = self.handle is not None
-        self._out.append(Dial(connection=self._connection, delay=delay, handle=self.handle))
-
     def _connected(self, event: Connected, now: float) -> None:
-        if event.connection != self._connection or self.link is not Link.DIALING:
+        if event.connection != self.link.number or self.link.state is not LinkState.DIALING:
             return
-        self._opened_at = self._last_sign = now
-        self._caller_turn_open = False
-        self._written_text.clear()
-        self.history.connection_opened(resumed=self._resumed)
-        if self._resumed and not self._ever_opened:
-            # a handle from outside: what it covers is taken to be the context it came with
+        from_outside = self.link.resumed and not self.link.ever_opened
+        self._out += self.link.opened(now=now)
+        self._last_sign = now
+        self._prompts.connection_opened()
+        self.history.connection_opened(resumed=self.link.resumed)
+        self._intake.connected(event.items)
+        if from_outside:
+            # what the caller's own handle covers is taken to be the context it came with
             for item in event.items:
                 self.history.heard(item.result.call_id if item.result else item.item_id)
-        self._ever_opened = True
-        self._items = event.items
-        self._seen.update(item.item_id for item in event.items)
-        self.link = Link.OPEN
-        if self._connection > 1:
-            self._out.append(ReportReconnected(connection=self._connection, resumed=self._resumed))
-        if self._resumed:
+        if self.link.resumed:
             self._settle(now)
 
     def _settle(self, now: float) -> None:
-        responses = self.ledger.settle(self._connection, wording.still_running)
-        if not responses:
-            return
-        self._out.append(SendToolResponse(results=responses))
-        self.link = Link.SETTLING
-        self._settled_at = now + self._options.settle_grace
+        responses = self.ledger.settle(self.link.number, wording.still_running)
+        if responses:
+            self._out.append(SendToolResponse(results=responses))
+            self.link.state = LinkState.SETTLING
+            self._settle_until = now + self._options.settle_grace
 
     def _lost(self, event: ConnectionLost, now: float) -> None:
-        if event.connection != self._connection or self.link in (Link.DOWN, Link.ENDED):
+        gone = self.link.state in (LinkState.DOWN, LinkState.ENDED)
+        if event.connection != self.link.number or gone:
             return
-        planned = self.link is Link.CLOSING
         self._show(self.turn.connection_lost())
-        self.ledger.connection_closed(self._connection)
+        self.ledger.connection_closed(self.link.number)
         self._requests.connection_lost()
         self.uplink.put_back(event.unsent)
-        if planned:
-            self._dial(delay=0.0)
-        else:
-            self._recover(event, now)
-
-    def _recover(self, event: ConnectionLost, now: float) -> None:
-        alive = 0.0 if self._opened_at is None else now - self._opened_at
-        if alive >= recovery.STABLE:
-            self._attempts = 0
-        self._attempts += 1
-        if self._last_trigger is not None and event.code in (1007, 1008):
-            self.behaviour.refused(self._last_trigger)
-        failure = recovery.Failure(
-            code=event.code,
-            invalid=event.invalid,
-            first=not self._ever_opened,
-            resumed=self._resumed,
-            young=alive < recovery.YOUNG,
-        )
-        verdict = recovery.judge(failure, attempts=self._attempts, max_retry=self._max_retry)
-        fatal = verdict is recovery.Verdict.FATAL
-        error = ConnectionFailed(event.code, self._attempts, recovery.advice(failure))
-        self._out.append(ReportError(error=error, recoverable=not fatal))
-        if fatal:
-            self.link = Link.ENDED
+        if event.code in _REFUSED:
+            self._prompts.connection_refused()
+        self._out += self.link.lost(event, now=now)
+        if self.link.has_ended:
             self._out += self._requests.fail("the connection was lost", "start a new session")
-            return
-        if verdict is recovery.Verdict.FRESH:
-            self.handle = None
-        self._dial(
-            delay=recovery.backoff(
-                self._attempts, interval=self._retry_interval, jitter=self._random()
-            )
-        )
 
     # ------------------------------------------------------------ what is written, in order
 
     def _pump(self, now: float) -> None:
-        if self.link is Link.SETTLING and now >= self._settled_at:
-            self.ledger.settle_failed(self._connection)
-            self.link = Link.OPEN
-        if self.link in (Link.OPEN, Link.SETTLING) and self._rotation.due(self._situation, now=now):
-            self.link = Link.CLOSING
-            self._out.append(CloseConnection(connection=self._connection))
-        if self.link is not Link.OPEN:
+        if self.link.state is LinkState.SETTLING and now >= self._settle_until:
+            self.ledger.settle_failed(self.link.number)
+            self.link.state = LinkState.OPEN
+        if self.link.is_up and self._rotation.due(self._situation, now=now):
+            self._out.append(self.link.close())
+        if self.link.state is not LinkState.OPEN:
             return
         self._respond(now)
-        if not self.ledger.open_on(self._connection):
+        if not self.ledger.open_on(self.link.number):
             self.turn.answered()
-        if not self._blocked:
-            if self.turn.quiet:
-                self._speak_up(now)
-            if self._requests.waiting and not self._blocked:
-                self._ask_for_reply(now)
+        if self.turn.quiet and not self._blocked:
+            self._speak_up(now)
+        if self._requests.waiting and not self._blocked:
+            self._out += self._prompts.ask(self._requests.instructions, self._missing())
+            self._requests.mark_written(now=now)
+            self._last_sign = now
         for piece in self.uplink.drain():
             self._out.append(SendInput(piece=piece))
 
     @property
     def _blocked(self) -> bool:
         """Whether words of ours would reach a server that is busy, or about to be left."""
-        waits = self.ledger.open_on(self._connection)
+        waits = self.ledger.open_on(self.link.number)
         return self._rotation.requested or waits or self.ledger.reply_due
 
     @property
     def _reply_coming(self) -> bool:
         """Whether a reply to a result may come now: a blocking server waits for all results."""
-        held = self._tools_block and self.ledger.open_on(self._connection)
+        held = self._tools_block and self.ledger.open_on(self.link.number)
         return self.ledger.reply_due and not held
 
     @property
@@ -430,22 +334,21 @@ class Conversation:
         return Situation(
             speaking=self.turn.speaking,
             turn_over=self.turn.quiet,
-            call_open=self.ledger.open_on(self._connection),
+            call_open=self.ledger.open_on(self.link.number),
             reply_due=self._reply_coming,
-            settling=self.link is Link.SETTLING,
+            settling=self.link.state is LinkState.SETTLING,
         )
 
     def _respond(self, now: float) -> None:
-        results = self.ledger.tell_by_response(self._connection)
-        if not results:
-            return
-        self._out.append(SendToolResponse(results=results))
-        self._speech.told()
-        self._last_sign = now
+        results = self.ledger.tell_by_response(self.link.number)
+        if results:
+            self._out.append(SendToolResponse(results=results))
+            self._speech.told()
+            self._last_sign = now
 
     def _missing(self) -> tuple[Turn, ...]:
-        """What this connection does not know; it does once this has been called."""
-        turns, ids = self.history.missing(self._items, skip=self.ledger.untold)
+        """What this connection does not know; once this was called, it is told."""
+        turns, ids = self.history.missing(self._intake.items, skip=self.ledger.untold)
         self.history.sent(ids)
         return turns
 
@@ -455,71 +358,29 @@ class Conversation:
             self._out.append(SendContent(turns=(system,), turn_complete=False))
             self._instructions = None
         turns = self._missing()
-        records = self.ledger.to_say(self._connection)
+        records = self.ledger.to_say(self.link.number)
         if not records:
-            if turns:
-                self._caller_turn_open = turns[-1].role == "user"
-                self._out.append(SendContent(turns=turns, turn_complete=False))
+            self._out += self._prompts.inform(turns)
             return
-        reply = any(r.reply is Reply.DUE for r in records)
-        self.ledger.said(records, self._connection)
-        self._say(wording.say(records, reply=reply), turns, reply=reply, now=now)
-
-    def _say(self, text: str, turns: tuple[Turn, ...], *, reply: bool, now: float) -> None:
+        self._out += self._prompts.say(records, turns)
+        self.ledger.said(records, self.link.number)
         self._speech.told()
-        if reply and self.behaviour.trigger is Trigger.REALTIME_TEXT:
-            if turns:
-                self._out.append(SendContent(turns=turns, turn_complete=False))
-            self._trigger(Trigger.REALTIME_TEXT, text, (), now)
-        elif reply:
-            self._trigger(Trigger.CLIENT_CONTENT, text, turns, now)
-        else:
-            said = Turn(role="user", parts=(text,))
-            self._out.append(SendContent(turns=(*turns, said), turn_complete=False))
-
-    def _trigger(
-        self, trigger: Trigger, text: str | None, turns: tuple[Turn, ...], now: float
-    ) -> None:
-        """Make the model speak, by words of ours or by ending the caller's open turn."""
         self._last_sign = now
-        self._last_trigger = trigger
-        self._caller_turn_open = False
-        if trigger is Trigger.REALTIME_TEXT:
-            self._written_text.append(text or "")
-            self._out.append(SendText(text=text or ""))
-            return
-        words = () if text is None else (Turn(role="user", parts=(text,)),)
-        self._out.append(SendContent(turns=(*turns, *words), turn_complete=True))
-
-    def _ask_for_reply(self, now: float) -> None:
-        turns = self._missing()
-        instructions = self._requests.instructions
-        open_turn = turns[-1].role == "user" if turns else self._caller_turn_open
-        text = wording.reply_now(instructions)
-        if self.behaviour.trigger is Trigger.REALTIME_TEXT:
-            if turns:
-                self._out.append(SendContent(turns=turns, turn_complete=False))
-            self._trigger(Trigger.REALTIME_TEXT, text, (), now)
-        else:
-            silent = open_turn and instructions is None
-            self._trigger(Trigger.CLIENT_CONTENT, None if silent else text, turns, now)
-        self._requests.mark_written(now=now)
 
     # ------------------------------------------------------------ a reply that does not come
 
     @property
     def _reply_deadline(self) -> float | None:
         silent = any(r.waits_for_reply and r.reply is Reply.DUE for r in self.ledger)
-        if self.link is not Link.OPEN or not silent or not self._reply_coming:
+        if self.link.state is not LinkState.OPEN or not silent or not self._reply_coming:
             return None
         return self._last_sign + self._options.reply_timeout
 
     def _ask_again(self, now: float) -> None:
         records = self.ledger.ask_again()
         if records:
-            said = any(r.route is Route.SAY for r in records)
-            usual, other = self.behaviour.trigger, self.behaviour.other_trigger
-            self._trigger(other if said else usual, wording.remind(records), (), now)
+            self._out += self._prompts.remind(records)
+            self._last_sign = now
             return
         lost = self.ledger.give_up()
         for call_id in lost:

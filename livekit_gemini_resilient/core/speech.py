@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from . import turn
+from . import reports
 from .delivery import Ledger
 from .effects import (
     Effect,
@@ -87,42 +87,42 @@ class Speech:
         """A result was put before the model: words heard from now on are newer."""
         self._caller_spoke = False
 
-    def show(self, reports: Iterable[turn.Report], *, connection: int) -> list[Effect]:
+    def show(self, happened: Iterable[reports.Report], *, connection: int) -> list[Effect]:
         """Effects of what happened on a connection, in order."""
-        for report in reports:
+        for report in happened:
             self._show(report, connection)
         shown, self._shown = self._shown, []
         return shown
 
-    def _show(self, report: turn.Report, connection: int) -> None:
+    def _show(self, report: reports.Report, connection: int) -> None:
         match report:
-            case turn.Opened():
+            case reports.Opened():
                 self._opened(report)
-            case turn.Started():
+            case reports.Started():
                 self._started(connection)
-            case turn.Spoke(generation=number, data=data):
+            case reports.Spoke(generation=number, data=data):
                 self._shown.append(PushAudio(generation=number, data=data))
-            case turn.Wrote(generation=number, text=text):
+            case reports.Wrote(generation=number, text=text):
                 if self._generation:
                     self._generation.spoken += text
                 self._shown.append(PushText(generation=number, text=text))
-            case turn.Called():
+            case reports.Called():
                 self._called(report, connection)
-            case turn.AudioEnded(generation=number):
+            case reports.AudioEnded(generation=number):
                 self._shown.append(EndAudio(generation=number))
-            case turn.TextEnded(generation=number):
+            case reports.TextEnded(generation=number):
                 self._shown.append(EndText(generation=number))
-            case turn.Heard():
+            case reports.Heard():
                 self._heard(report)
-            case turn.BargedIn():
+            case reports.BargedIn():
                 if not self._requests.written and not self._ledger.running:
                     self._shown.append(ReportSpeechStarted())
-            case turn.Closed():
+            case reports.Closed():
                 self._closed(report)
-            case turn.TurnEnded():
+            case reports.TurnEnded():
                 pass
 
-    def _opened(self, report: turn.Opened) -> None:
+    def _opened(self, report: reports.Opened) -> None:
         request = None if report.continues else self._requests.answer()
         # LiveKit stops playout at this event and 1.6.5 also throws away what a running tool
         # returns, so it is shown only where the caller can have caused the generation
@@ -151,12 +151,12 @@ class Speech:
             )
         self._caller_spoke = False
 
-    def _called(self, report: turn.Called, connection: int) -> None:
+    def _called(self, report: reports.Called, connection: int) -> None:
         for call in report.calls:
             if self._ledger.issue(call, connection):
                 self._shown.append(PushCall(generation=report.generation, call=call))
 
-    def _heard(self, report: turn.Heard) -> None:
+    def _heard(self, report: reports.Heard) -> None:
         if report.new_turn or self._caller is None:
             self._caller_spoke = True
             fits = self._generation is not None and not self._generation.has_words
@@ -181,7 +181,7 @@ class Speech:
             Transcribe(item_id=self._caller.item_id, text=self._caller.text, is_final=is_final)
         )
 
-    def _closed(self, report: turn.Closed) -> None:
+    def _closed(self, report: reports.Closed) -> None:
         generation = self._generation
         if generation is None:
             return
@@ -190,17 +190,17 @@ class Speech:
         if self._caller is not None and not self._caller.is_final:
             self._transcribe(is_final=True)
         match report.ending:
-            case turn.Ending.COMPLETED:
+            case reports.Ending.COMPLETED:
                 decided = self._ledger.generation_completed(generation.evidence)
-            case turn.Ending.INTERRUPTED:
+            case reports.Ending.INTERRUPTED:
                 decided = self._ledger.generation_interrupted(generation.evidence)
-            case turn.Ending.CUT:
+            case reports.Ending.CUT:
                 decided = []
                 self._ledger.generation_cut(generation.evidence, generation.spoken)
-        if report.ending is not turn.Ending.CUT:
+        if report.ending is not reports.Ending.CUT:
             self._history.heard(generation.response_id)
         self._shown += self._decide(decided)
-        interrupted = report.ending is not turn.Ending.COMPLETED
+        interrupted = report.ending is not reports.Ending.COMPLETED
         self._shown.append(EndGeneration(generation=generation.number, interrupted=interrupted))
 
     def _decide(self, decided: Iterable[tuple[str, Outcome]]) -> list[Effect]:

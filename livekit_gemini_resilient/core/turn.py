@@ -28,6 +28,21 @@ from dataclasses import dataclass
 from enum import Enum
 
 from .events import ServerFrame, ToolCall
+from .reports import (
+    AudioEnded,
+    BargedIn,
+    Called,
+    Closed,
+    Ending,
+    Heard,
+    Opened,
+    Report,
+    Spoke,
+    Started,
+    TextEnded,
+    TurnEnded,
+    Wrote,
+)
 
 
 class TurnState(Enum):
@@ -109,132 +124,6 @@ _TABLE: dict[tuple[TurnState, _Sign], TurnState] = {
 _BEFORE_ITS_OWN_END = (_S.IDLE, _S.LISTENING, _S.GENERATING)
 """States in which a ``turnComplete`` can still be the one of an interrupted turn: an undisturbed
 turn ends after ``generationComplete`` (recorded)."""
-
-
-# ------------------------------------------------------------ what the tracker reports
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
-    """A generation began to exist."""
-
-    generation: int
-    """Its number."""
-    continues: bool
-    """It goes on with the turn before it: nobody spoke in between."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Started:
-    """The first real content of a generation."""
-
-    generation: int
-    """Its number."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spoke:
-    """Audio of the model."""
-
-    generation: int
-    """Where it belongs."""
-    data: bytes
-    """24 kHz mono s16le."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wrote:
-    """Transcript of the model."""
-
-    generation: int
-    """Where it belongs."""
-    text: str
-    """The next piece."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Called:
-    """The model called functions."""
-
-    generation: int
-    """The generation that carries them."""
-    calls: tuple[ToolCall, ...]
-    """In order."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AudioEnded:
-    """No more audio in that generation."""
-
-    generation: int
-    """Which one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextEnded:
-    """No more transcript in that generation."""
-
-    generation: int
-    """Which one."""
-
-
-class Ending(Enum):
-    """How a generation ended."""
-
-    COMPLETED = "completed"
-    """By itself."""
-    INTERRUPTED = "interrupted"
-    """The server stopped it."""
-    CUT = "cut"
-    """Its connection ended."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Closed:
-    """A generation is over."""
-
-    generation: int
-    """Which one."""
-    ending: Ending
-    """How it ended."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
-    """Words of the caller."""
-
-    text: str
-    """The next piece."""
-    new_turn: bool
-    """They do not belong to what the caller said before."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BargedIn:
-    """The server reported that the caller interrupted."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnEnded:
-    """The server ended a turn."""
-
-    empty: bool
-    """The model said and called nothing in it."""
-
-
-Report = (
-    Opened
-    | Started
-    | Spoke
-    | Wrote
-    | Called
-    | AudioEnded
-    | TextEnded
-    | Closed
-    | Heard
-    | BargedIn
-    | TurnEnded
-)
 
 
 @dataclass(slots=True)

@@ -1,0 +1,47 @@
+"""Is a function output in the chat context owed to the model, or is it history?
+
+It is owed if its call was issued in this conversation, or if it arrives *alone* after the first
+context: an ``AgentTask`` or a swap of models hands a session the output of a call that it never
+issued. Outputs of the first context, and pairs of call and output that arrive together (LiveKit
+makes such pairs, with ids of its own), are history.
+"""
+
+from __future__ import annotations
+
+from .delivery import Ledger
+from .events import HistoryItem, ToolResult
+
+
+class Intake:
+    """The chat contexts that a session was given, one after the other."""
+
+    def __init__(self) -> None:
+        self.items: tuple[HistoryItem, ...] = ()
+        """The newest context, oldest item first."""
+        self._seen: set[str] = set()
+        self._had_context = False
+
+    def connected(self, items: tuple[HistoryItem, ...]) -> None:
+        """The context as it stands when a connection opens; everything in it was handed over."""
+        self.items = items
+        self._seen.update(item.item_id for item in items)
+
+    def updated(
+        self, items: tuple[HistoryItem, ...], ledger: Ledger
+    ) -> tuple[list[ToolResult], list[ToolResult]]:
+        """Take a context.
+
+        Returns:
+            The outputs in it that are new: those that are owed, and those that are history.
+        """
+        first, self._had_context = not self._had_context, True
+        new = [item for item in items if item.item_id not in self._seen]
+        arriving = {item.call.call_id for item in new if item.call is not None}
+        self.connected(items)
+        owed: list[ToolResult] = []
+        history: list[ToolResult] = []
+        for result in (item.result for item in new if item.result is not None):
+            issued_here = ledger.get(result.call_id) is not None
+            alone = not first and result.call_id not in arriving
+            (owed if issued_here or alone else history).append(result)
+        return owed, history

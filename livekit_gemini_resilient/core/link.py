@@ -1,0 +1,135 @@
+"""Which connection is there, and what follows when it ends?
+
+::
+
+    DOWN ─▶ DIALING ─▶ OPEN ─────────────▶ CLOSING ─▶ DIALING …      on purpose
+               │  └──▶ SETTLING ─▶ OPEN
+               └─────────┴───────────┴───▶ DIALING … or ENDED        by failure
+
+The old connection has ended before the next one is dialed: a resume was observed to be refused
+with 1011 while the earlier socket was open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+
+from . import recovery
+from .effects import CloseConnection, Dial, Effect, ReportError, ReportReconnected
+from .errors import ConnectionFailed
+from .events import ConnectionLost
+
+
+class LinkState(Enum):
+    """Where the connection of a conversation stands."""
+
+    DOWN = "down"
+    """Not started."""
+    DIALING = "dialing"
+    """Waiting to dial, or dialing."""
+    SETTLING = "settling"
+    """Resumed; the exchanges left open are being closed."""
+    OPEN = "open"
+    """Anything may be written."""
+    CLOSING = "closing"
+    """Being replaced on purpose."""
+    ENDED = "ended"
+    """Given up."""
+
+
+class Link:
+    """The connections of one conversation, one after the other.
+
+    Args:
+        handle: A resumption handle to begin with.
+        max_retry: How many dials may follow a failed one before the conversation is given up.
+        retry_interval: Seconds between them.
+        random: Makes a number from 0 to 1, for the jitter of the back-off.
+    """
+
+    def __init__(
+        self,
+        *,
+        handle: str | None,
+        max_retry: int,
+        retry_interval: float,
+        random: Callable[[], float],
+    ) -> None:
+        self.state = LinkState.DOWN
+        self.number = 0
+        """The present connection."""
+        self.handle = handle
+        """The newest usable resumption handle."""
+        self.resumed = False
+        """Whether the present connection was dialed with a handle."""
+        self.ever_opened = False
+        """Whether any connection was."""
+        self._max_retry = max_retry
+        self._retry_interval = retry_interval
+        self._random = random
+        self._opened_at: float | None = None
+        self._attempts = 0
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the server listens."""
+        return self.state in (LinkState.OPEN, LinkState.SETTLING)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether there will be no other connection."""
+        return self.state is LinkState.ENDED
+
+    def dial(self, *, delay: float = 0.0) -> Effect:
+        """Open the next connection, ``delay`` seconds from now."""
+        self.number += 1
+        self.state = LinkState.DIALING
+        self.resumed = self.handle is not None
+        self._opened_at = None
+        return Dial(connection=self.number, delay=delay, handle=self.handle)
+
+    def opened(self, *, now: float) -> list[Effect]:
+        """The server answered the setup."""
+        self.state = LinkState.OPEN
+        self.ever_opened = True
+        self._opened_at = now
+        if self.number == 1:
+            return []
+        return [ReportReconnected(connection=self.number, resumed=self.resumed)]
+
+    def close(self) -> Effect:
+        """Replace the connection on purpose."""
+        self.state = LinkState.CLOSING
+        return CloseConnection(connection=self.number)
+
+    def progressed(self) -> None:
+        """The model finished a turn: the retry budget is restored."""
+        self._attempts = 0
+
+    def lost(self, event: ConnectionLost, *, now: float) -> list[Effect]:
+        """The connection ended, or a dial failed."""
+        if self.state is LinkState.CLOSING:
+            return [self.dial()]
+        alive = 0.0 if self._opened_at is None else now - self._opened_at
+        self._attempts = 1 if alive >= recovery.STABLE else self._attempts + 1
+        failure = recovery.Failure(
+            code=event.code,
+            invalid=event.invalid,
+            first=not self.ever_opened,
+            resumed=self.resumed,
+            young=alive < recovery.YOUNG,
+        )
+        verdict = recovery.judge(failure, attempts=self._attempts, max_retry=self._max_retry)
+        fatal = verdict is recovery.Verdict.FATAL
+        error = ConnectionFailed(event.code, self._attempts, recovery.advice(failure))
+        report = ReportError(error=error, recoverable=not fatal)
+        if fatal:
+            self.state = LinkState.ENDED
+            return [report]
+        if verdict is recovery.Verdict.FRESH:
+            self.handle = None
+        delay = recovery.backoff(
+            self._attempts, interval=self._retry_interval, jitter=self._random()
+        )
+        return [report, self.dial(delay=delay)]

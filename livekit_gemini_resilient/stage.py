@@ -1,0 +1,152 @@
+"""What the framework sees and hears: generations, transcripts, and who is speaking."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from livekit.agents import llm
+
+from .core.effects import (
+    Effect,
+    EndAudio,
+    EndGeneration,
+    EndText,
+    OpenGeneration,
+    PushAudio,
+    PushCall,
+    PushText,
+    ReportSpeechStarted,
+    ReportSpeechStopped,
+    ReportUsage,
+    Transcribe,
+)
+from .upstream import Generation, PluginSession, audio_frame, wall_clock
+
+Answer = Callable[[int, llm.GenerationCreatedEvent], bool]
+"""Hands a generation to the ``generate_reply`` with that number; whether anyone waited for it."""
+
+
+class Stage:
+    """Shows the core's effects to LiveKit, in the events of its realtime sessions.
+
+    Args:
+        session: The session that emits the events and owns the chat context.
+        answer: Called with each generation that a ``generate_reply`` asked for.
+    """
+
+    def __init__(self, session: PluginSession, answer: Answer) -> None:
+        self._session = session
+        self._answer = answer
+        self._open: dict[int, Generation] = {}
+        self._newest: Generation | None = None
+        self._words_started: dict[str, float] = {}
+
+    def show(self, effect: Effect) -> None:
+        """Carry out one effect; effects of other kinds are not for the stage."""
+        match effect:
+            case OpenGeneration():
+                self._open_generation(effect)
+            case PushAudio(generation=number, data=data):
+                if not self._open[number].audio_ch.closed:
+                    self._open[number].audio_ch.send_nowait(audio_frame(data))
+            case PushText(generation=number, text=text):
+                self._open[number].push_text(text)
+            case PushCall():
+                self._push_call(effect)
+            case EndAudio(generation=number):
+                self._end_audio(self._open[number])
+            case EndText(generation=number):
+                self._session.close_text(self._open[number])
+            case EndGeneration():
+                self._end_generation(effect)
+            case Transcribe():
+                self._transcribe(effect)
+            case ReportSpeechStarted():
+                self._session.emit("input_speech_started", llm.InputSpeechStartedEvent())
+            case ReportSpeechStopped():
+                stopped = llm.InputSpeechStoppedEvent(user_transcription_enabled=False)
+                self._session.emit("input_speech_stopped", stopped)
+            case ReportUsage(usage=usage):
+                if self._newest is not None:
+                    self._session.report_usage(self._newest, usage)
+
+    def clear(self) -> None:
+        """End whatever is open: the conversation is over."""
+        for number in list(self._open):
+            self._end_generation(EndGeneration(generation=number, interrupted=True))
+
+    def _open_generation(self, effect: OpenGeneration) -> None:
+        generation = self._session.new_generation(effect.response_id, effect.input_id)
+        self._open[effect.generation] = self._newest = generation
+        speaks = self._session.realtime_model.capabilities.audio_output
+        modalities: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+        modalities.set_result(["audio", "text"] if speaks else ["text"])
+        if not speaks:
+            generation.audio_ch.close()
+        generation.message_ch.send_nowait(
+            llm.MessageGeneration(
+                message_id=effect.response_id,
+                text_stream=generation.text_ch,
+                audio_stream=generation.audio_ch,
+                modalities=modalities,
+            )
+        )
+        created = llm.GenerationCreatedEvent(
+            message_stream=generation.message_ch,
+            function_stream=generation.function_ch,
+            user_initiated=effect.request is not None,
+            response_id=effect.response_id,
+        )
+        if effect.request is not None and not self._answer(effect.request, created):
+            created.user_initiated = False
+        self._session.emit("generation_created", created)
+
+    def _push_call(self, effect: PushCall) -> None:
+        call = llm.FunctionCall(
+            call_id=effect.call.call_id,
+            name=effect.call.name,
+            arguments=effect.call.arguments,
+        )
+        self._session.record(call)
+        self._open[effect.generation].function_ch.send_nowait(call)
+
+    def _end_audio(self, generation: Generation) -> None:
+        generation._completed_timestamp = generation._completed_timestamp or wall_clock()
+        if not generation.audio_ch.closed:
+            generation.audio_ch.close()
+
+    def _end_generation(self, effect: EndGeneration) -> None:
+        generation = self._open.pop(effect.generation)
+        if generation.output_text:
+            self._session.record(
+                llm.ChatMessage(
+                    id=generation.response_id,
+                    role="assistant",
+                    content=[generation.output_text],
+                    interrupted=effect.interrupted,
+                    created_at=generation._created_timestamp,
+                )
+            )
+        self._session.close_text(generation)
+        self._end_audio(generation)
+        generation.function_ch.close()
+        generation.message_ch.close()
+        generation._done = True
+
+    def _transcribe(self, effect: Transcribe) -> None:
+        started_at = self._words_started.setdefault(effect.item_id, wall_clock())
+        event = llm.InputTranscriptionCompleted(
+            item_id=effect.item_id, transcript=effect.text, is_final=effect.is_final
+        )
+        # newer agents place the caller's message where it was spoken
+        if hasattr(event, "turn_started_at"):
+            event.turn_started_at = started_at
+        self._session.emit("input_audio_transcription_completed", event)
+        if effect.is_final:
+            self._session.record(
+                llm.ChatMessage(
+                    id=effect.item_id, role="user", content=[effect.text], created_at=started_at
+                )
+            )
