@@ -56,11 +56,11 @@ class Stage:
             case PushCall():
                 self._push_call(effect)
             case EndAudio(generation=number):
-                self._end_audio(self._open[number])
+                self._session.end_audio(self._open[number])
             case EndText(generation=number):
                 self._session.close_text(self._open[number])
-            case EndGeneration():
-                self._end_generation(effect)
+            case EndGeneration(generation=number, interrupted=interrupted):
+                self._session.close(self._open.pop(number), interrupted=interrupted)
             case Transcribe():
                 self._transcribe(effect)
             case ReportSpeechStarted():
@@ -74,8 +74,9 @@ class Stage:
 
     def clear(self) -> None:
         """End whatever is open: the conversation is over."""
-        for number in list(self._open):
-            self._end_generation(EndGeneration(generation=number, interrupted=True))
+        while self._open:
+            _, generation = self._open.popitem()
+            self._session.close(generation, interrupted=True)
 
     def _open_generation(self, effect: OpenGeneration) -> None:
         generation = self._session.new_generation(effect.response_id, effect.input_id)
@@ -111,29 +112,6 @@ class Stage:
         )
         self._session.record(call)
         self._open[effect.generation].function_ch.send_nowait(call)
-
-    def _end_audio(self, generation: Generation) -> None:
-        generation._completed_timestamp = generation._completed_timestamp or wall_clock()
-        if not generation.audio_ch.closed:
-            generation.audio_ch.close()
-
-    def _end_generation(self, effect: EndGeneration) -> None:
-        generation = self._open.pop(effect.generation)
-        if generation.output_text:
-            self._session.record(
-                llm.ChatMessage(
-                    id=generation.response_id,
-                    role="assistant",
-                    content=[generation.output_text],
-                    interrupted=effect.interrupted,
-                    created_at=generation._created_timestamp,
-                )
-            )
-        self._session.close_text(generation)
-        self._end_audio(generation)
-        generation.function_ch.close()
-        generation.message_ch.close()
-        generation._done = True
 
     def _transcribe(self, effect: Transcribe) -> None:
         started_at = self._words_started.setdefault(effect.item_id, wall_clock())

@@ -227,6 +227,29 @@ class PluginSession(plugin.RealtimeSession):
         self._current_generation = generation
         return generation
 
+    def end_audio(self, generation: Generation) -> None:
+        """End the audio, which is when upstream takes a generation to be complete."""
+        generation._completed_timestamp = generation._completed_timestamp or time.time()
+        if not generation.audio_ch.closed:
+            generation.audio_ch.close()
+
+    def close(self, generation: Generation, *, interrupted: bool) -> None:
+        """Close a generation's streams and record what was said in it."""
+        if generation.output_text:
+            message = llm.ChatMessage(
+                id=generation.response_id,
+                role="assistant",
+                content=[generation.output_text],
+                interrupted=interrupted,
+                created_at=generation._created_timestamp,
+            )
+            self.record(message)
+        self.close_text(generation)
+        self.end_audio(generation)
+        generation.function_ch.close()
+        generation.message_ch.close()
+        generation._done = True
+
     def close_text(self, generation: Generation) -> None:
         """End the transcript; the transcription synchronizer wants a last piece without one."""
         if generation.text_ch.closed:

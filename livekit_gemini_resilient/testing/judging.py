@@ -19,7 +19,7 @@ from .records import (
     ToolResponse,
     times_in,
 )
-from .script import Step, checked
+from .script import Step, checked, shown
 from .service import Service
 
 _T = TypeVar("_T")
@@ -176,7 +176,9 @@ class Judge:
         Raises:
             AssertionError: names each step not played, and each breach.
         """
-        faults = [f"not played: {step!r}" for step in self.remaining if not self._service.repeat]
+        faults = [
+            f"not played: {shown(step)}" for step in self.remaining if not self._service.repeat
+        ]
         for breach in self.breaches:
             refused = f" (refused with {breach.code})" if breach.code else ""
             faults.append(f"connection {breach.connection}: {breach.what}{refused}")

@@ -90,6 +90,9 @@ class Link:
             self._service.journal.breach(self.record.number, refusal.why, refusal.code)
             self.close(refusal.code, refusal.reason)
             return
+        except Exception as error:
+            self._service.journal.breach(self.record.number, f"the simulator failed: {error!r}")
+            raise
         if trap is not None:
             self._break(trap)
         elif reaction is not None:

@@ -215,7 +215,6 @@ class ScriptedModel:
 
     def _infer(self, trigger: Trigger) -> _Inference:
         step = self._service.next_step(self._connection.number, trigger)
-        self._turn = _Turn()
         opens = True
         while step is not None:
             if opens and not isinstance(step, Silence):
@@ -241,7 +240,6 @@ class ScriptedModel:
         if self._service.profile.tool_round == "two_turns":
             self._send(*self._dialect.after_answer())
             self._end_turn()
-            self._turn = _Turn()
 
     def _speak(self, say: Say, trigger: Trigger) -> _Inference:
         context = tuple(self._connection.context)
@@ -321,6 +319,7 @@ class ScriptedModel:
             calls=self._turn.calls,
             thoughts=self._turn.thoughts,
         )
+        self._turn = _Turn()
         self._send(self._dialect.turn_complete(counted if usage else None))
         if self._resumable and self._service.profile.handle_after_turn and not self.open_calls:
             self.issue_handle()

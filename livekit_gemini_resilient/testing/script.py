@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, TypeAlias
 
 CHUNK_SECONDS = 0.04
@@ -157,6 +157,17 @@ class Silence:
 Step: TypeAlias = Say | Call | Calls | Silence
 
 
+def shown(step: Step) -> str:
+    """Return the step as its author may have written it: defaults left out."""
+    given = {f.name: getattr(step, f.name) for f in fields(step)}
+    defaults = {
+        f.name: f.default_factory() if f.default_factory is not MISSING else f.default
+        for f in fields(step)
+    }
+    changed = [f"{name}={value!r}" for name, value in given.items() if value != defaults[name]]
+    return f"{type(step).__name__}({', '.join(changed)})"
+
+
 def checked(script: Iterable[Step]) -> list[Step]:
     """Return the script as a list.
 
@@ -167,5 +178,5 @@ def checked(script: Iterable[Step]) -> list[Step]:
     for step, following in zip(steps, [*steps[1:], None], strict=True):
         then_next = isinstance(step, (Call, Calls)) and step.then_next
         if then_next and not isinstance(following, (Call, Calls)):
-            raise ValueError(f"then_next needs another call after {step!r}")
+            raise ValueError(f"then_next needs another call after {shown(step)}")
     return steps

@@ -9,7 +9,7 @@ from .handles import Handles
 from .journal import Journal
 from .profiles import Profile
 from .records import Connection, IssuedCall, Reply, ToolResponse, Trigger
-from .script import Step
+from .script import Step, shown
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,5 +42,5 @@ class Service:
             self.journal.breach(connection, f"nothing left in the script: got {trigger}")
             return None
         step = self.remaining.popleft()
-        self.journal.log(connection, "plays", f"{step!r:.120}")
+        self.journal.log(connection, "plays", f"{shown(step):.120}")
         return step

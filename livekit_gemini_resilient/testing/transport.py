@@ -46,6 +46,7 @@ class WebSocket(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._message = bytearray()
         self._withheld = False
+        self._cut = False
         self._gone = asyncio.Event()
 
     async def gone(self) -> None:
@@ -80,12 +81,12 @@ class WebSocket(asyncio.Protocol):
         """Reset the TCP connection; what has not been sent is lost."""
         if self._transport is None:
             return
+        self._cut = True
         raw = self._transport.get_extra_info("socket")
         if raw is not None:
             # Linger of zero: the kernel sends RST instead of FIN.
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._transport.abort()
-        self._transport = None
 
     def abort_within(self, payload: bytes) -> None:
         """Send the first half of a message's frame, then end TCP without a close frame."""
@@ -94,7 +95,7 @@ class WebSocket(asyncio.Protocol):
             frame = b"".join(self._wire.data_to_send())
             self._transport.write(frame[: len(frame) // 2])
             self._transport.close()
-            self._transport = None
+            self._cut = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -136,7 +137,7 @@ class WebSocket(asyncio.Protocol):
             self._endpoint.close_received(close.code, close.reason)
 
     def _flush(self) -> None:
-        if self._withheld or self._transport is None:
+        if self._withheld or self._cut or self._transport is None:
             return
         parts = self._wire.data_to_send()
         if payload := b"".join(parts):
