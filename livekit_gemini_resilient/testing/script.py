@@ -175,7 +175,7 @@ def checked(script: Iterable[Step]) -> list[Step]:
         ValueError: ``then_next`` is not followed by a call.
     """
     steps = list(script)
-    for step, following in zip(steps, [*steps[1:], None], strict=True):
+    for step, following in zip(steps, [*steps, None][1:], strict=True):
         then_next = isinstance(step, (Call, Calls)) and step.then_next
         if then_next and not isinstance(following, (Call, Calls)):
             raise ValueError(f"then_next needs another call after {shown(step)}")
