@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-from conftest import Dial, response, user
-
 from livekit_gemini_resilient.testing import (
     PROFILES,
     Call,
@@ -16,6 +14,8 @@ from livekit_gemini_resilient.testing import (
     Say,
     Silence,
 )
+
+from .conftest import Dial, response, user
 
 
 async def test_every_profile_speaks_the_script_in_whole_samples(dial: Dial, profile: str) -> None:

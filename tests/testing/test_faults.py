@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from conftest import Dial, response, user
 from websockets.exceptions import InvalidStatus
 
 from livekit_gemini_resilient.testing import Call, Calls, Closed, Gate, GeminiLiveServer, Say
+
+from .conftest import Dial, response, user
 
 
 async def test_drop_closes_with_code_and_reason(dial: Dial) -> None:

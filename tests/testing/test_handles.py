@@ -6,9 +6,10 @@ import dataclasses
 import json
 
 import pytest
-from conftest import Dial, response, user
 
 from livekit_gemini_resilient.testing import PROFILES, Call, GeminiLiveServer, Say
+
+from .conftest import Dial, response, user
 
 
 async def test_a_resumed_connection_knows_what_the_handle_covers_and_forgets_the_rest(
