@@ -1,0 +1,176 @@
+"""A real AgentSession on the simulator, with hooks where a test wants a barrier."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from livekit import rtc
+from livekit.agents import Agent, AgentSession, function_tool, llm
+from livekit.agents.voice import io
+from livekit.plugins.google.realtime import RealtimeModel as PluginModel
+
+from livekit_gemini_resilient import RealtimeModel, ResilienceOptions
+from livekit_gemini_resilient.testing import GeminiLiveServer
+
+WEATHER = "foggy and 12 degrees"
+"""What the tool answers; distinctive, so that the simulated model's memory can be searched."""
+
+
+class Speaker(io.AudioOutput):
+    """An audio sink that has played everything as soon as a segment is flushed."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            label="speaker", capabilities=io.AudioOutputCapabilities(pause=False), sample_rate=24000
+        )
+        self.heard = 0.0
+        self._segment = 0.0
+
+    async def capture_frame(self, frame: rtc.AudioFrame) -> None:
+        await super().capture_frame(frame)
+        self._segment += frame.duration
+
+    def flush(self) -> None:
+        super().flush()
+        self._finish(interrupted=False)
+
+    def clear_buffer(self) -> None:
+        self._finish(interrupted=True)
+
+    def _finish(self, *, interrupted: bool) -> None:
+        if not self._segment:
+            return
+        played, self._segment = self._segment, 0.0
+        self.heard += played
+        self.on_playback_finished(playback_position=played, interrupted=interrupted)
+
+
+@function_tool
+async def book_table(day: str) -> str:
+    """Book a table.
+
+    Args:
+        day: The day.
+    """
+    return f"booked for {day}"
+
+
+async def _nothing() -> None:
+    """The default of every hook."""
+
+
+@dataclass
+class OnCall:
+    """A running session, and what a test may do to it."""
+
+    server: GeminiLiveServer
+    session: AgentSession[Any] = field(default_factory=AgentSession)
+    agent: Agent = field(default_factory=lambda: Agent(instructions="Be brief."))
+    speaker: Speaker = field(default_factory=Speaker)
+    in_tool: Callable[[], Awaitable[None]] = _nothing
+    """Runs inside the tool, before it returns."""
+    before_delivery: Callable[[], Awaitable[None]] = _nothing
+    """Runs right before LiveKit hands the result to the realtime session, in the same tick."""
+    after_delivery: Callable[[], Awaitable[None]] = _nothing
+    """Runs right after that, in the same tick."""
+    tool_started: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the tool runs."""
+    tool_may_return: asyncio.Event = field(default_factory=asyncio.Event)
+    """For a tool that is held by ``in_tool``."""
+    arriving: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when LiveKit hands over the result."""
+    runs: int = 0
+    """How often the tool ran."""
+    errors: list[Any] = field(default_factory=list)
+    """Error events of the session."""
+
+    @property
+    def realtime(self) -> Any:
+        """The realtime session that the agent talks to."""
+        activity = self.agent._get_activity_or_raise()
+        assert activity.realtime_llm_session is not None
+        return activity.realtime_llm_session
+
+    async def add_tool(self) -> None:
+        """Declare one more tool: the change that upstream replaces its socket for."""
+        await self.agent.update_tools([*self.agent.tools, book_table])
+
+    async def add_tool_at_once(self) -> None:
+        """The same on the realtime session itself, without a tick in between."""
+        await self.realtime.update_tools([*self.realtime.tools.flatten(), book_table])
+
+
+def _tool(call: OnCall) -> Any:
+    @function_tool
+    async def get_weather(city: str) -> str:
+        """Look up the weather.
+
+        Args:
+            city: The city.
+        """
+        call.runs += 1
+        call.tool_started.set()
+        await call.in_tool()
+        return WEATHER
+
+    return get_weather
+
+
+def _watch_delivery(call: OnCall) -> None:
+    realtime = call.realtime
+    hand_over = realtime.update_chat_ctx
+
+    async def update_chat_ctx(chat_ctx: llm.ChatContext) -> None:
+        known = {i.call_id for i in realtime.chat_ctx.items if i.type == "function_call_output"}
+        new = [
+            i for i in chat_ctx.items if i.type == "function_call_output" and i.call_id not in known
+        ]
+        if new:
+            call.arriving.set()
+            await call.before_delivery()
+        await hand_over(chat_ctx)
+        if new:
+            await call.after_delivery()
+
+    realtime.update_chat_ctx = update_chat_ctx
+
+
+@contextlib.asynccontextmanager
+async def on_call(
+    server: GeminiLiveServer,
+    *,
+    plain: bool = False,
+    resilience: ResilienceOptions | None = None,
+    tools: list[Any] | None = None,
+    **options: Any,
+) -> AsyncIterator[OnCall]:
+    """An agent with a weather tool that has connected to the simulator.
+
+    Args:
+        server: The simulator.
+        plain: Use the google plugin's own model.
+        resilience: Options of ours.
+        tools: Tools in place of ``get_weather``.
+        **options: Further arguments of the model.
+    """
+    arguments = {**server.model_options(), **options}
+    model = (
+        PluginModel(**arguments) if plain else RealtimeModel(resilience=resilience, **arguments)
+    )
+    call = OnCall(server)
+    call.session = AgentSession(llm=model)
+    call.session.output.audio = call.speaker
+    call.agent = Agent(instructions="Be brief.", tools=tools or [_tool(call)])
+    call.session.on("error", lambda event: call.errors.append(event.error))
+    await call.session.start(call.agent)
+    _watch_delivery(call)
+    try:
+        await server.connected()
+        yield call
+    finally:
+        await call.session.aclose()
+        await model.aclose()
