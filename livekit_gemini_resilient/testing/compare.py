@@ -122,36 +122,52 @@ async def _replay(exchanges: list[Exchange], server: GeminiLiveServer) -> list[M
         "vertex": "google.cloud.aiplatform.v1beta1.LlmBidiService/BidiGenerateContent",
     }[server.profile.api]
     uri = f"wss{server.url.removeprefix('https')}/ws/{path}"
+    async with connect(uri, ssl=server.ssl_context(), max_size=None) as client:
+        try:
+            return await _exchange_all(client, exchanges, server)
+        finally:
+            await client.close()
+            # Python 3.10 takes a TLS transport for unclosed if only its peer has closed it.
+            client.transport.abort()
+
+
+async def _exchange_all(
+    client: ClientConnection, exchanges: list[Exchange], server: GeminiLiveServer
+) -> list[Message]:
     simulated: list[Message] = []
     recorded_ids: list[str] = []
-    async with connect(uri, ssl=server.ssl_context(), max_size=None) as client:
-        for exchange in exchanges:
-            ids = dict(zip(recorded_ids, (call.id for call in server.calls), strict=False))
-            for frame in exchange.sent:
-                await client.send(json.dumps(_renamed(frame, ids)))
-            if not await _settled(server, exchanges, exchange):
-                return [*simulated, *await _rest(client), {"close": {}}]
-            simulated += await _answers(client)
-            recorded_ids += [
-                call["id"]
-                for message in exchange.received
-                for call in (message.get("toolCall") or {}).get("functionCalls", [])
-            ]
+    sent = 0
+    for exchange in exchanges:
+        ids = dict(zip(recorded_ids, (call.id for call in server.calls), strict=False))
+        for frame in exchange.sent:
+            await client.send(json.dumps(_renamed(frame, ids)))
+        sent += len(exchange.sent)
+        if not await _settled(server, sent, exchange.received):
+            return [*simulated, *await _rest(client), {"close": {}}]
+        simulated += await _answers(client)
+        recorded_ids += [
+            call["id"]
+            for message in exchange.received
+            for call in (message.get("toolCall") or {}).get("functionCalls", [])
+        ]
     return simulated
 
 
-async def _settled(server: GeminiLiveServer, exchanges: list[Exchange], exchange: Exchange) -> bool:
-    """Wait until the exchange has been answered; return whether the connection still stands."""
-    sent = sum(len(e.sent) for e in exchanges[: exchanges.index(exchange) + 1])
+async def _settled(server: GeminiLiveServer, frames: int, recorded: list[Message]) -> bool:
+    """Wait until so many frames have been answered, and let the caller say what was recorded.
+
+    Returns:
+        Whether the connection still stands.
+    """
     connection = await server.until(lambda: server.connections[-1:], "the replaying client")
     await server.until(
-        lambda: len(connection[0].frames) == sent or connection[0].closed, "the recorded frames"
+        lambda: len(connection[0].frames) == frames or connection[0].closed, "the recorded frames"
     )
     if connection[0].closed:
         return False
     said = "".join(
         ((message.get("serverContent") or {}).get("inputTranscription") or {}).get("text", "")
-        for message in exchange.received
+        for message in recorded
     )
     if said:
         await server.caller_says(said.strip())

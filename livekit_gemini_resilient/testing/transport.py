@@ -115,6 +115,9 @@ class WebSocket(asyncio.Protocol):
         self._wire.receive_eof()
 
     def connection_lost(self, error: Exception | None) -> None:
+        if self._transport is not None:
+            # Python 3.10 takes a TLS transport for unclosed if only its peer has closed it.
+            self._transport.abort()
         self._transport = None
         self._gone.set()
         self._endpoint.lost()

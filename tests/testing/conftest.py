@@ -72,10 +72,11 @@ class RawClient:
 
     async def closed(self) -> tuple[int, str]:
         """Read to the end and return close code and reason."""
-        with contextlib.suppress(ConnectionClosed):
+        try:
             while True:
                 await self.socket.recv()
-        return self.socket.close_code or 0, self.socket.close_reason or ""
+        except ConnectionClosed as closed:
+            return (closed.rcvd.code, closed.rcvd.reason) if closed.rcvd else (1006, "")
 
 
 Dial = Callable[..., Awaitable[RawClient]]
@@ -99,11 +100,11 @@ async def dial() -> AsyncIterator[Dial]:
             **changes: Any,
         ) -> RawClient:
             uri = server.url.replace("https", "wss") + (path or PATHS[server.profile.api])
-            client = RawClient(
-                await sockets.enter_async_context(
-                    connect(uri, ssl=server.ssl_context(), max_size=None, close_timeout=1)
-                )
-            )
+            socket = await connect(uri, ssl=server.ssl_context(), max_size=None, close_timeout=1)
+            # Python 3.10 takes a TLS transport for unclosed if only its peer has closed it.
+            sockets.callback(socket.transport.abort)
+            sockets.push_async_callback(socket.close)
+            client = RawClient(socket)
             if setup:
                 await client.send({"setup": {**SETUP, **changes}})
                 if answered:

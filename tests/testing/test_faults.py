@@ -133,7 +133,7 @@ async def test_leaving_the_block_answers_the_close_that_was_held(dial: Dial) -> 
             await held.reached()
             assert server.connections[0].closed is None
         await closing
-    assert client.socket.close_code == 1000
+    assert server.connections[0].closed == Closed(1000, "", "client")
 
 
 async def test_a_dial_can_be_held_between_setup_and_answer(dial: Dial) -> None:
