@@ -81,22 +81,13 @@ class Link:
             self._log("discarded a frame", "the connection is closing")
             return
         try:
-            frame = read_frame(payload)
-            self.record.frames.append(frame)
-            self._log(f"received {frame_kind(frame)}", _shortened(frame))
-            trap = self._faults.trap_for(frame)
-            reaction = None if trap is not None and not trap.after else self._consume(frame)
+            self._receive(read_frame(payload))
         except Refused as refusal:
             self._service.journal.breach(self.record.number, refusal.why, refusal.code)
             self.close(refusal.code, refusal.reason)
-            return
         except Exception as error:
             self._service.journal.breach(self.record.number, f"the simulator failed: {error!r}")
             raise
-        if trap is not None:
-            self._break(trap)
-        elif reaction is not None:
-            reaction()
         self._service.journal.notify()
 
     def close_received(self, code: int, reason: str) -> None:
@@ -146,6 +137,16 @@ class Link:
         else:
             self.socket.abort()
         self._end(1006, "", "server")
+
+    def _receive(self, frame: dict[str, Any]) -> None:
+        self.record.frames.append(frame)
+        self._log(f"received {frame_kind(frame)}", _shortened(frame))
+        trap = self._faults.trap_for(frame)
+        reaction = None if trap is not None and not trap.after else self._consume(frame)
+        if trap is not None:
+            self._break(trap)
+        elif reaction is not None:
+            reaction()
 
     def _consume(self, frame: dict[str, Any]) -> Reaction:
         check_form(frame)

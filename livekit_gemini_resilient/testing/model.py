@@ -228,7 +228,9 @@ class ScriptedModel:
                     return
                 case Call() | Calls():
                     self._issue(step)
-            opens = not step.then_next
+                    opens = not step.then_next
+                case _:
+                    raise TypeError(f"{step!r} cannot be played")
             if opens:
                 trigger = "tool_response"
                 yield from self._await_answers()

@@ -50,8 +50,14 @@ class IssuedCall:
     """A function call that the model issued."""
 
     id: str
+    """In the family's style."""
+
     name: str
+    """The function."""
+
     args: dict[str, Any]
+    """Its arguments."""
+
     connection: int
     """Number of the connection it was issued on."""
 
@@ -72,9 +78,17 @@ class ToolResponse:
     """One function response that a client sent."""
 
     connection: int
+    """Number of the connection it came on."""
+
     id: str
+    """As sent; empty if there was none."""
+
     name: str
+    """As sent; empty if there was none."""
+
     response: Any
+    """The result, as sent."""
+
     verdict: Literal["accepted", "ignored", "duplicate"]
     """Accepted: it answered an open call of its own connection. Ignored: no such call there, or it
     was cancelled. Duplicate: the call had been answered on this connection."""
@@ -85,6 +99,8 @@ class Reply:
     """One speech of the model that a `Say` step produced."""
 
     connection: int
+    """Number of the connection it was spoken on."""
+
     trigger: Trigger
     """What started the inference, or the part of the turn after a tool response."""
 
@@ -110,7 +126,11 @@ class Breach:
     """Something that the client, or the script, should not have done."""
 
     connection: int | None
+    """Number of the connection; ``None`` if it concerns none."""
+
     what: str
+    """What was wrong."""
+
     code: int | None = None
     """The close code it was refused with; ``None`` if the service lets it pass."""
 
@@ -123,8 +143,13 @@ class TimelineEvent:
     """Seconds since the server started."""
 
     connection: int | None
+    """Number of the connection; ``None`` if it concerns none."""
+
     what: str
+    """The event, as in ``"received client_content"`` or ``"sent serverContent.turnComplete"``."""
+
     detail: str = ""
+    """More about it, cut short; ``"x7"`` for a run of seven audio messages."""
 
     def __str__(self) -> str:
         who = "server" if self.connection is None else f"connection {self.connection}"
@@ -154,6 +179,8 @@ class Connection:
     """Every frame the client sent, setup included, keys in snake_case."""
 
     tool_responses: list[ToolResponse] = field(default_factory=list)
+    """Every function response received, with its verdict."""
+
     context: list[Entry] = field(default_factory=list)
     """What the model knows; restored from the handle if there was one."""
 

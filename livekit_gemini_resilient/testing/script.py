@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, TypeAlias
+from typing import Any
 
 CHUNK_SECONDS = 0.04
 """Length of one audio message in seconds. A choice; the service's chunks vary."""
@@ -52,8 +52,13 @@ class Gate:
         return not self._opened
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a script: `Say`, `Call`, `Calls` or `Silence`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _SayOptions:
+class _SayOptions(Step):
     audio_seconds: float = 0.2
     """Seconds of audio, in whole chunks of `CHUNK_SECONDS`; 0 for a transcript without audio
     (recorded once on 3.1)."""
@@ -93,7 +98,7 @@ class Say(_SayOptions):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _CallOptions:
+class _CallOptions(Step):
     thought: str = ""
     """Thought summary sent first, on families that send one (recorded on 2.5)."""
 
@@ -147,14 +152,11 @@ class Calls(_CallOptions):
 
 
 @dataclass(frozen=True, slots=True)
-class Silence:
+class Silence(Step):
     """End the turn without a word (observed: empty turns occur on 2.5 and 3.1)."""
 
     usage: bool = True
     """Whether ``turnComplete`` comes with ``usageMetadata``."""
-
-
-Step: TypeAlias = Say | Call | Calls | Silence
 
 
 def shown(step: Step) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from typing import Literal
 
 import pytest
 
@@ -96,7 +97,7 @@ async def test_3_1_issues_a_handle_when_it_has_consumed_a_response_even_unasked(
 
 @pytest.mark.parametrize(("form", "update"), [("flag", {"resumable": False}), ("empty", {})])
 async def test_a_family_may_say_that_an_open_call_is_not_resumable(
-    dial: Dial, form: str, update: dict[str, bool]
+    dial: Dial, form: Literal["flag", "empty"], update: dict[str, bool]
 ) -> None:
     """No usable handle is issued while a call is open (documented, observed on 3.1)."""
     profile = dataclasses.replace(PROFILES["3.1-flash-live"], not_resumable=form)

@@ -157,9 +157,10 @@ async def test_a_second_response_to_one_call_is_a_breach_and_changes_nothing(dia
 
 
 @pytest.mark.parametrize("kind", ["foreign_response", "duplicate_response"])
-async def test_the_answer_to_a_wrong_response_is_a_switch(dial: Dial, kind: Any) -> None:
+async def test_the_answer_to_a_wrong_response_is_a_switch(dial: Dial, kind: str) -> None:
     """Nobody knows for every family, so a profile can close instead."""
-    profile = dataclasses.replace(PROFILES["2.5-native-audio"], **{kind: 1008})
+    switch: dict[str, Any] = {kind: 1008}
+    profile = dataclasses.replace(PROFILES["2.5-native-audio"], **switch)
     async with GeminiLiveServer([Call("lookUp"), Say("42.")], profile=profile) as server:
         client = await dial(server)
         await client.send(user("what is it?"))
