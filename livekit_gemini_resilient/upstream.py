@@ -20,7 +20,6 @@ from livekit.agents import llm, utils
 from livekit.agents.types import NOT_GIVEN
 from livekit.agents.utils import is_given
 from livekit.plugins.google.realtime import realtime_api as plugin
-from livekit.plugins.google.utils import create_function_response
 
 from .core.events import HistoryItem, InputPushed, ItemKind, ToolCall, ToolResult
 
@@ -84,6 +83,7 @@ class PluginSession(plugin.RealtimeSession):
     def __init__(self, realtime_model: PluginModel) -> None:
         super().__init__(realtime_model)
         self._opts = dataclasses.replace(realtime_model._opts)
+        self._made_up_ids: set[str] = set()
 
     # ------------------------------------------------------------ hooks
 
@@ -179,27 +179,28 @@ class PluginSession(plugin.RealtimeSession):
 
     def function_responses(self, results: tuple[ToolResult, ...]) -> list[types.FunctionResponse]:
         """Results in the service's terms, scheduled as the options say."""
-        scheduling: Any = self._opts.tool_response_scheduling
-        silent = not self._opts.vertexai and not self.tools_block
+        vertexai, scheduling = self._opts.vertexai, self._opts.tool_response_scheduling
         responses: list[types.FunctionResponse] = []
         for result in results:
-            output = llm.FunctionCallOutput(
-                call_id=result.call_id,
+            made_up = result.call_id in self._made_up_ids
+            response = types.FunctionResponse(
+                id=None if made_up else result.call_id,
                 name=result.name,
-                output=result.output,
-                is_error=result.is_error,
+                response={"error" if result.is_error else "output": result.output},
             )
-            quiet = silent and not result.reply_required
-            responses.append(
-                create_function_response(
-                    output,
-                    vertexai=self._opts.vertexai,
-                    tool_response_scheduling=types.FunctionResponseScheduling.SILENT
-                    if quiet
-                    else scheduling,
-                )
-            )
+            # read by the Gemini API on NON_BLOCKING tools only (documented)
+            if not vertexai and not self.tools_block and not result.reply_required:
+                response.scheduling = types.FunctionResponseScheduling.SILENT
+            elif not vertexai and is_given(scheduling):
+                response.scheduling = scheduling
+            responses.append(response)
         return responses
+
+    def made_up_id(self) -> str:
+        """An id for a call that came without one; its response must carry none."""
+        call_id = utils.shortuuid("fnc-call-")
+        self._made_up_ids.add(call_id)
+        return call_id
 
     def transcript_of(self, content: types.LiveServerContent) -> str:
         """What belongs in the transcript of the model's speech; no thoughts."""

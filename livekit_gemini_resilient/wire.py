@@ -7,7 +7,6 @@ from typing import Any
 
 from google.genai import errors, types
 from google.genai.live import AsyncSession
-from livekit.agents import utils
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from .core.effects import SendContent, SendInput, SendText, SendToolResponse
@@ -31,7 +30,7 @@ def read(message: types.LiveServerMessage, session: PluginSession, connection: i
         audio=_audio(content),
         text=session.transcript_of(content),
         user_words=(words.text or "") if words else "",
-        calls=_calls(message.tool_call),
+        calls=_calls(message.tool_call, session),
         calls_refused=CALLS_REFUSED if session.refuses_calls else None,
         cancelled=tuple(cancellation.ids or ()) if cancellation else (),
         interrupted=bool(content.interrupted),
@@ -49,11 +48,13 @@ def _audio(content: types.LiveServerContent) -> tuple[bytes, ...]:
     return tuple(blob.data for blob in blobs if isinstance(blob.data, bytes) and blob.data)
 
 
-def _calls(tool_call: types.LiveServerToolCall | None) -> tuple[ToolCall, ...]:
+def _calls(
+    tool_call: types.LiveServerToolCall | None, session: PluginSession
+) -> tuple[ToolCall, ...]:
     calls = (tool_call.function_calls or []) if tool_call else []
     return tuple(
         ToolCall(
-            call_id=call.id or utils.shortuuid("fnc-call-"),
+            call_id=call.id or session.made_up_id(),
             name=call.name or "",
             arguments=canonical(call.args or {}),
         )

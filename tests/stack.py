@@ -87,6 +87,31 @@ class OnCall:
     """How often the tool ran."""
     errors: list[Any] = field(default_factory=list)
     """Error events of the session."""
+    spoken: list[str] = field(default_factory=list)
+    """What the agent said to the end, as LiveKit recorded it."""
+    _recorded: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def record(self, event: Any) -> None:
+        """LiveKit recorded an item of the conversation."""
+        item = event.item
+        if item.type == "message" and item.role == "assistant" and not item.interrupted:
+            self.spoken.append((item.text_content or "").strip())
+            self._recorded.set()
+
+    async def says(self, text: str, timeout: float = 10.0) -> None:
+        """Wait until the agent has said this to the end.
+
+        Raises:
+            AssertionError: It has not within ``timeout`` seconds.
+        """
+        deadline = asyncio.get_running_loop().time() + timeout
+        while text not in self.spoken:
+            self._recorded.clear()
+            left = deadline - asyncio.get_running_loop().time()
+            try:
+                await asyncio.wait_for(self._recorded.wait(), max(0.0, left))
+            except asyncio.TimeoutError:
+                raise AssertionError(f"the agent did not say {text!r}: {self.spoken}") from None
 
     @property
     def realtime(self) -> Any:
@@ -158,13 +183,12 @@ async def on_call(
         **options: Further arguments of the model.
     """
     arguments = {**server.model_options(), **options}
-    model = (
-        PluginModel(**arguments) if plain else RealtimeModel(resilience=resilience, **arguments)
-    )
+    model = PluginModel(**arguments) if plain else RealtimeModel(resilience=resilience, **arguments)
     call = OnCall(server)
     call.session = AgentSession(llm=model)
     call.session.output.audio = call.speaker
     call.agent = Agent(instructions="Be brief.", tools=tools or [_tool(call)])
+    call.session.on("conversation_item_added", call.record)
     call.session.on("error", lambda event: call.errors.append(event.error))
     await call.session.start(call.agent)
     _watch_delivery(call)
