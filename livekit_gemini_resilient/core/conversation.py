@@ -94,7 +94,9 @@ class Conversation:
         self.history = History()
         self.uplink = Uplink(max_seconds=options.input_buffer)
         self.turn = TurnTracker(
-            trailing_quiet=options.trailing_quiet, transcript_grace=options.transcript_grace
+            trailing_quiet=options.trailing_quiet,
+            transcript_grace=options.transcript_grace,
+            tools_block=tools_block,
         )
         self._options = options
         self._tools_block = tools_block
@@ -307,7 +309,7 @@ class Conversation:
             return
         self._respond(now)
         if not self.ledger.open_on(self.link.number):
-            self.turn.answered()
+            self._show(self.turn.answered())
         if self.turn.quiet and not self._blocked:
             self._speak_up(now)
         if self._requests.waiting and not self._blocked:

@@ -11,7 +11,8 @@ next state for each pair; what is done on the way stands in ``_on_…`` below.
 * A call closes its generation at once: LiveKit hands over no result while the generation that
   carried the call is open, and a blocking server ends nothing before it has the result. What
   trails the call opens a *further* generation, which closes ``trailing_quiet`` seconds after its
-  last frame; the caller's words join the turn they belong to and open nothing.
+  last frame, or when a blocking server gets its result: what follows that is the reply. The
+  caller's words join the turn they belong to and open nothing.
 * ``generationComplete`` ends the audio. Words may trail it for ``transcript_grace`` seconds; audio
   that follows it in the same turn is a generation of its own.
 * ``interrupted`` ends the message. What trails it is dropped until the turn ends, the caller
@@ -108,7 +109,7 @@ _TABLE: dict[tuple[TurnState, _Sign], TurnState] = {
     (_S.TRAILING, _E.TURN_END): _S.AWAITING_TOOLS,
     (_S.TRAILING, _E.INTERRUPT): _S.AWAITING_TOOLS,
     (_S.TRAILING, _E.QUIET): _S.AWAITING_TOOLS,
-    (_S.TRAILING, _E.ANSWERED): _S.GENERATING,
+    (_S.TRAILING, _E.ANSWERED): _S.IDLE,
     (_S.INTERRUPTED, _E.WORDS): _S.LISTENING,
     (_S.INTERRUPTED, _E.CALLS): _S.AWAITING_TOOLS,
     (_S.INTERRUPTED, _E.TURN_END): _S.IDLE,
@@ -140,6 +141,7 @@ class TurnTracker:
     Args:
         trailing_quiet: Seconds after the last frame at which a generation that trails a call ends.
         transcript_grace: Seconds for which words may trail ``generationComplete``.
+        tools_block: Whether the model waits for results before it says anything else.
     """
 
     interrupted_pause = 1.0
@@ -150,10 +152,13 @@ class TurnTracker:
     """Seconds within which words belong to what the caller said before a call. Transcripts were
     observed to trail the model's reaction, and there is no order between the two (documented)."""
 
-    def __init__(self, *, trailing_quiet: float, transcript_grace: float) -> None:
+    def __init__(
+        self, *, trailing_quiet: float, transcript_grace: float, tools_block: bool
+    ) -> None:
         self.state = TurnState.IDLE
         self._trailing_quiet = trailing_quiet
         self._transcript_grace = transcript_grace
+        self._tools_block = tools_block
         self._numbers = 0
         self._open: _Open | None = None
         self._deadline: float | None = None
@@ -203,8 +208,15 @@ class TurnTracker:
         if frame.turn_complete:
             yield from self._turn_end()
 
-    def answered(self) -> None:
+    def answered(self) -> Iterator[Report]:
         """Every call of this connection has been answered."""
+        if self.state is TurnState.TRAILING and not self._tools_block:
+            # the model did not wait: what it is saying goes on, and is not about the result
+            self.state, self._deadline = TurnState.GENERATING, None
+            return
+        if self.state is TurnState.TRAILING:
+            yield from self._close(Ending.COMPLETED)
+            self._deadline = None
         self._step(_Sign.ANSWERED)
 
     def advance(self, *, now: float) -> Iterator[Report]:

@@ -1,0 +1,246 @@
+"""A Gemini Live server as a pure model: what is written goes in, frames come out.
+
+It shares no code with the core but the two vocabularies (events and effects), and judges from its
+own memory: what each connection was asked, told and heard to say. A *token* such as ``<c1=42>``
+stands for a result; it is found again in whatever text carries it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from livekit_gemini_resilient.core.effects import (
+    Effect,
+    SendContent,
+    SendInput,
+    SendText,
+    SendToolResponse,
+)
+from livekit_gemini_resilient.core.events import ServerFrame, ToolCall
+
+_TOKEN = re.compile(r"<[^<>]+>")
+
+
+def tokens(text: str) -> tuple[str, ...]:
+    """The tokens in a text, each once, in order."""
+    return tuple(dict.fromkeys(_TOKEN.findall(text)))
+
+
+@dataclass(eq=False)
+class Reply:
+    """Something that the model said."""
+
+    connection: int
+    about: tuple[str, ...]
+    text: str
+    begun: bool = False
+    done: bool = False
+
+
+@dataclass
+class Connection:
+    """What one connection was told, and what it waits for."""
+
+    context: list[str]
+    handle: str | None
+    is_up: bool = True
+    waiting: dict[str, ToolCall] = field(default_factory=dict)
+    issued: set[str] = field(default_factory=set)
+    written: list[Effect] = field(default_factory=list)
+
+    @property
+    def responses(self) -> list[str]:
+        """Ids of the function responses that it got, in order."""
+        return [
+            result.call_id
+            for effect in self.written
+            if isinstance(effect, SendToolResponse)
+            for result in effect.results
+        ]
+
+    @property
+    def prompts(self) -> list[str]:
+        """Texts of ours that asked it to speak."""
+        return [
+            _text(effect)
+            for effect in self.written
+            if isinstance(effect, SendText)
+            or (isinstance(effect, SendContent) and effect.turn_complete)
+        ]
+
+    @property
+    def text(self) -> str:
+        """Its context in one string."""
+        return "\n".join(self.context)
+
+
+@dataclass
+class _Outgoing:
+    connection: int
+    frame: ServerFrame
+    reply: Reply | None = None
+
+
+def _text(effect: SendContent | SendText) -> str:
+    if isinstance(effect, SendText):
+        return effect.text
+    return "\n".join(str(part) for turn in effect.turns for part in turn.parts)
+
+
+class Server:
+    """The service and its model.
+
+    Args:
+        foreign: What follows a response to a call of an earlier connection: ``ignored``,
+            ``answered`` (the model speaks to it) or ``empty`` (an empty turn).
+        mute: The model says nothing of its own accord until it is made to.
+    """
+
+    def __init__(self, *, foreign: str = "ignored", mute: bool = False) -> None:
+        self.foreign = foreign
+        self.mute = mute
+        self.connections: dict[int, Connection] = {}
+        self.replies: list[Reply] = []
+        self.faults: list[str] = []
+        self._snapshots: dict[str, tuple[str, ...]] = {}
+        self._outbox: deque[_Outgoing] = deque()
+        self._count = 0
+
+    # ------------------------------------------------------------ connections
+
+    def open(self, number: int, handle: str | None) -> None:
+        """A connection is set up, from a snapshot or from nothing."""
+        if any(connection.is_up for connection in self.connections.values()):
+            self.faults.append("dialed while the earlier connection was open")
+        context = list(self._snapshots[handle]) if handle is not None else []
+        self.connections[number] = Connection(context=context, handle=handle)
+
+    def close(self, number: int) -> None:
+        """A connection ends; what was not delivered is gone."""
+        if number in self.connections:
+            self.connections[number].is_up = False
+        self._outbox = deque(out for out in self._outbox if out.connection != number)
+
+    @property
+    def live(self) -> Connection:
+        """The connection that is up, or was up last."""
+        return self.connections[max(self.connections)]
+
+    # ------------------------------------------------------------ what the server does
+
+    def next_frame(self) -> ServerFrame | None:
+        """Take the next frame on its way to the client."""
+        if not self._outbox:
+            return None
+        out = self._outbox.popleft()
+        if out.reply is not None and out.frame.text:
+            out.reply.begun = True
+            self.connections[out.connection].context.append("model: " + out.reply.text)
+        if out.reply is not None and out.frame.generation_complete:
+            out.reply.done = True
+        return out.frame
+
+    def send(self, number: int, reply: Reply | None = None, **fields: object) -> None:
+        """Put a frame on its way."""
+        frame = ServerFrame(connection=number, **fields)  # type: ignore[arg-type]
+        self._outbox.append(_Outgoing(number, frame, reply))
+
+    def hear(self, number: int, words: str, *, answer: bool = True) -> None:
+        """The caller said something."""
+        self.connections[number].context.append("user: " + words)
+        self.send(number, user_words=words)
+        if answer:
+            self.speak(number, ())
+
+    def call(self, number: int, *calls: ToolCall) -> None:
+        """The model calls functions, in one message."""
+        connection = self.connections[number]
+        for call in calls:
+            connection.waiting[call.call_id] = call
+            connection.issued.add(call.call_id)
+        self.send(number, calls=calls)
+
+    def cancel(self, number: int, *call_ids: str) -> None:
+        """The model does not want these answers any more."""
+        for call_id in call_ids:
+            self.connections[number].waiting.pop(call_id, None)
+        self.send(number, cancelled=call_ids)
+
+    def snapshot(self, number: int) -> str:
+        """Issue a handle: what was consumed so far, without open calls."""
+        self._count += 1
+        handle = f"handle-{self._count}"
+        self._snapshots[handle] = tuple(self.connections[number].context)
+        self.send(number, handle=handle)
+        return handle
+
+    def speak(self, number: int, about: Iterable[str]) -> None:
+        """The model speaks, as soon as it waits for nothing."""
+        if self.mute or self.connections[number].waiting:
+            return
+        self._count += 1
+        about = tuple(about)
+        reply = Reply(number, about, " ".join((f"Speech {self._count}.", *about)))
+        self.replies.append(reply)
+        self.send(number, reply, audio=(b"\x00\x00",), text=reply.text)
+        self.send(number, reply, generation_complete=True)
+        self.send(number, reply, turn_complete=True)
+
+    # ------------------------------------------------------------ what is written to it
+
+    def write(self, number: int, effect: Effect) -> None:
+        """The client wrote something."""
+        connection = self.connections[number]
+        if not connection.is_up:
+            return
+        if isinstance(effect, SendToolResponse):
+            self._respond(number, connection, effect)
+        elif isinstance(effect, SendContent | SendText):
+            self._content(number, connection, effect)
+        elif not isinstance(effect, SendInput):
+            raise AssertionError(f"{effect} is not a frame")
+        connection.written.append(effect)
+
+    def _respond(self, number: int, connection: Connection, effect: SendToolResponse) -> None:
+        known = connection.text
+        own = False
+        for result in effect.results:
+            if result.call_id in connection.responses:
+                self.faults.append(f"{result.call_id} was answered twice on {number}")
+            if connection.waiting.pop(result.call_id, None) is not None:
+                own = True
+            elif result.call_id in connection.issued:
+                continue
+            elif self.foreign != "answered":
+                continue
+            connection.context.append("result: " + result.output)
+        fresh = [t for t in tokens(connection.text) if t not in known or not self._said(t, known)]
+        if own or self.foreign == "answered":
+            self.speak(number, fresh)
+        elif self.foreign == "empty":
+            self.send(number, turn_complete=True)
+
+    @staticmethod
+    def _said(token: str, context: str) -> bool:
+        return any(token in line for line in context.splitlines() if line.startswith("model: "))
+
+    def _content(self, number: int, connection: Connection, effect: SendContent | SendText) -> None:
+        asks = isinstance(effect, SendText) or effect.turn_complete
+        if connection.waiting:
+            self.faults.append("client content while a call was open")
+        if any(out.connection == number and out.reply for out in self._outbox):
+            self.faults.append("client content cut a reply")
+        text = _text(effect)
+        unsaid = [t for t in tokens(connection.text) if not self._said(t, connection.text)]
+        if isinstance(effect, SendText):
+            connection.context.append("user: " + effect.text)
+        else:
+            for turn in effect.turns:
+                words = " ".join(str(part) for part in turn.parts)
+                connection.context.append(f"{turn.role}: {words}")
+        if asks:
+            notice = tokens(text.rpartition("[system notice]")[2])
+            self.speak(number, dict.fromkeys((*unsaid, *notice)))
