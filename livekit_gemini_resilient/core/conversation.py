@@ -194,6 +194,9 @@ class Conversation:
             return
         self._last_sign = now
         self._prompts.frame_received()
+        # a call that is delivered again is no sign of the model
+        calls = tuple(call for call in frame.calls if self.ledger.get(call.call_id) is None)
+        frame = replace(frame, calls=calls)
         if frame.calls_refused is not None:
             self._refuse_calls(frame.calls_refused, frame)
             frame = replace(frame, calls=())
