@@ -28,7 +28,8 @@ Rules that will not fit the two tables:
   *say*), since servers were observed to ignore or to swallow a response to a call that they did
   not issue; where it was resumed it first gets a response that *settles* the dead exchange.
 * A generation that began before the telling proves nothing, nor does an empty turn; nor, where
-  tools do not block, does an answer to the caller's own words in between.
+  tools do not block, does an answer to the caller's own words in between; nor, where they do,
+  what trails a batch of which another call is still open.
 * A result of a call that was never issued here is owed if it arrives alone; see ``conversation``.
 * A cancelled call gets no response. If its tool completed all the same, the model is told what
   was done, without being asked for a reply.
@@ -247,18 +248,18 @@ class Ledger:
 
     # ------------------------------------------------------------ what the model shows
 
-    def generation_started(self, connection: int, *, answers_caller: bool) -> tuple[str, ...]:
+    def generation_started(self, connection: int, *, about_other: bool) -> tuple[str, ...]:
         """The model begins to speak.
 
         Args:
             connection: Where it does.
-            answers_caller: It speaks to words of the caller, and its tools do not block it, so
-                this need not be about any result.
+            about_other: This need not be about any result: it trails the calls that a blocking
+                model waits for, or speaks to words of the caller where tools do not block.
 
         Returns:
             Ids of the results that this generation is evidence for, once it completes.
         """
-        if answers_caller:
+        if about_other:
             return ()
         told = [r for r in self if self._is_told(r, connection)]
         for record in told:

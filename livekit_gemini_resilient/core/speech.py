@@ -144,10 +144,12 @@ class Speech:
 
     def _started(self, connection: int) -> None:
         self._history.consumed()
-        answers_caller = self._caller_spoke and not self._tools_block
+        # a blocking model waits for all results: what it says before the last one is older
+        open_call = self._tools_block and self._ledger.open_on(connection)
+        to_caller = self._caller_spoke and not self._tools_block
         if self._generation:
             self._generation.evidence = self._ledger.generation_started(
-                connection, answers_caller=answers_caller
+                connection, about_other=open_call or to_caller
             )
         self._caller_spoke = False
 
