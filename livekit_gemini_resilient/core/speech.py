@@ -110,6 +110,7 @@ class Speech:
                 self._called(report, connection)
             case reports.AudioEnded(generation=number):
                 self._shown.append(EndAudio(generation=number))
+                self._completed()
             case reports.TextEnded(generation=number):
                 self._shown.append(EndText(generation=number))
             case reports.Heard():
@@ -193,17 +194,23 @@ class Speech:
             self._transcribe(is_final=True)
         match report.ending:
             case reports.Ending.COMPLETED:
-                decided = self._ledger.generation_completed(generation.evidence)
+                self._completed()
             case reports.Ending.INTERRUPTED:
                 decided = self._ledger.generation_interrupted(generation.evidence)
+                self._shown += self._decide(decided)
             case reports.Ending.CUT:
-                decided = []
                 self._ledger.generation_cut(generation.evidence, generation.spoken)
-        if report.ending is not reports.Ending.CUT:
-            self._history.heard(generation.response_id)
-        self._shown += self._decide(decided)
+        self._history.heard(generation.response_id)
         interrupted = report.ending is not reports.Ending.COMPLETED
         self._shown.append(EndGeneration(generation=generation.number, interrupted=interrupted))
+
+    def _completed(self) -> None:
+        """All of it was generated: from now on a handle covers it, and what it is evidence for."""
+        if self._generation is None:
+            return
+        self._history.heard(self._generation.response_id)
+        decided = self._ledger.generation_completed(self._generation.evidence)
+        self._shown += self._decide(decided)
 
     def _decide(self, decided: Iterable[tuple[str, Outcome]]) -> list[Effect]:
         effects: list[Effect] = []
