@@ -154,10 +154,16 @@ class Ledger:
         return None
 
     def cancel(self, call_ids: Iterable[str]) -> None:
-        """Note that the server wants no answer to these calls any more."""
+        """Note that the server wants no answer to these calls any more.
+
+        A response that crossed the cancellation was ignored, so its result is untold.
+        """
         for call_id in call_ids:
             record = self._records.get(call_id)
-            if record is not None and record.known is Known.NO:
+            if record is None or record.known is Known.KNOWN or record.reply is Reply.STARTED:
+                continue
+            if record.route in (None, Route.RESPONSE):
+                record.known = Known.NO
                 record.cancelled = True
                 record.reply = Reply.NONE
 
