@@ -385,6 +385,7 @@ class Conversation:
         records = self.ledger.ask_again()
         if records:
             self._out += self._prompts.remind(records)
+            self._speech.told()
             self._last_sign = now
             return
         lost = self.ledger.give_up()
