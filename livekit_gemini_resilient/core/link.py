@@ -91,10 +91,10 @@ class Link:
 
     def opened(self, *, now: float) -> list[Effect]:
         """The server answered the setup."""
+        first, self.ever_opened = not self.ever_opened, True
         self.state = LinkState.OPEN
-        self.ever_opened = True
         self._opened_at = now
-        if self.number == 1:
+        if first:
             return []
         return [ReportReconnected(connection=self.number, resumed=self.resumed)]
 
