@@ -276,6 +276,7 @@ class Conversation:
             # what the caller's own handle covers is taken to be the context it came with
             for item in event.items:
                 self.history.heard(item.result.call_id if item.result else item.item_id)
+            self.history.handle_received()
         if self.link.resumed:
             self._settle(now)
 
