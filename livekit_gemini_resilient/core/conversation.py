@@ -295,7 +295,7 @@ class Conversation:
         self.ledger.connection_closed(self.link.number)
         self._requests.connection_lost()
         self.uplink.put_back(event.unsent)
-        if event.code in _REFUSED:
+        if event.code in _REFUSED and self.link.is_up:
             self._prompts.connection_refused()
         self._out += self.link.lost(event, now=now)
         if self.link.has_ended:
