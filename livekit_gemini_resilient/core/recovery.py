@@ -5,6 +5,7 @@ what was seen                        verdict  source
 ===================================  =======  ==================================================
 configuration cannot be built        FATAL    local; no retry can help
 first dial, 1007 or 1008             FATAL    bad setup, model or API (observed)
+the same with a caller's handle      FRESH    an expired handle looks like that; tried once
 first dial, HTTP 400, 401, 403, 404  FATAL    bad key, path or model (HTTP semantics)
 handle offered, closed at once       FRESH    1007 on a rejected resume (observed, one report)
 any other close, time-out or abort   RETRY    with the handle that is left, if any
@@ -41,6 +42,8 @@ STABLE = 60.0
 
 _SETUP_REFUSED = frozenset({1007, 1008, 400, 401, 403, 404})
 
+_HANDLE_REFUSED = frozenset({1007, 1008})
+
 _ADVICE = {
     1007: "the server refused the setup; check tools, modalities and options",
     1008: "check that the model exists on this API (Gemini API or Vertex AI) and its version",
@@ -76,7 +79,8 @@ def judge(failure: Failure, *, attempts: int, max_retry: int) -> Verdict:
     """
     if failure.invalid:
         return Verdict.FATAL
-    if failure.first and failure.code in _SETUP_REFUSED:
+    handle_refused = failure.resumed and failure.code in _HANDLE_REFUSED
+    if failure.first and failure.code in _SETUP_REFUSED and not handle_refused:
         return Verdict.FATAL
     if attempts > max_retry:
         return Verdict.FATAL
