@@ -162,10 +162,11 @@ class Ledger:
             record = self._records.get(call_id)
             if record is None or record.known is Known.KNOWN or record.reply is Reply.STARTED:
                 continue
-            if record.route in (None, Route.RESPONSE):
-                record.known = Known.NO
-                record.cancelled = True
-                record.reply = Reply.NONE
+            if record.known is Known.TOLD and record.route is not Route.RESPONSE:
+                continue
+            record.known = Known.NO
+            record.cancelled = True
+            record.reply = Reply.NONE
 
     # ------------------------------------------------------------ telling
 
