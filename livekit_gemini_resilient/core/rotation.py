@@ -5,7 +5,8 @@ new connection carries them all. Every wait ends at a deadline, also on a silent
 
 ==============  ==============================================================================
 ``"now"``       at once, as the google plugin does; what is cut is told again
-``"pause"``     as soon as the model neither speaks nor owes a reply to a result it was told
+``"pause"``     as soon as the model neither speaks nor owes a reply to the caller's words or to
+                a result it was told
 ``"turn_end"``  when the turn is over, every call is answered and every reply is spoken
 ``"auto"``      ``"pause"`` for a change that the very next reply must obey and that comes while
                 a call is open; ``"turn_end"`` for everything else
@@ -42,7 +43,7 @@ class Situation:
     """What the decision is made from."""
 
     speaking: bool
-    """The model is in the middle of a generation."""
+    """The model is in the middle of a generation, or the caller waits for one."""
     turn_over: bool
     """The server has ended the turn, or none is open."""
     call_open: bool

@@ -181,8 +181,8 @@ class TurnTracker:
 
     @property
     def speaking(self) -> bool:
-        """Whether the model is in the middle of a generation."""
-        return self.state in (TurnState.GENERATING, TurnState.TRAILING)
+        """Whether the model is in the middle of a generation, or the caller waits for one."""
+        return self.state in (TurnState.LISTENING, TurnState.GENERATING, TurnState.TRAILING)
 
     @property
     def quiet(self) -> bool:
