@@ -116,7 +116,9 @@ class Speech:
             case reports.Heard():
                 self._heard(report)
             case reports.BargedIn():
-                if not self._requests.written and not self._ledger.running:
+                # words of ours interrupt as well; the caller's own are heard afterwards
+                ours = self._requests.written or self._ledger.reply_due
+                if not ours and not self._ledger.running:
                     self._shown.append(ReportSpeechStarted())
             case reports.Closed():
                 self._closed(report)
