@@ -97,6 +97,7 @@ class Conversation:
             trailing_quiet=options.trailing_quiet,
             transcript_grace=options.transcript_grace,
             tools_block=tools_block,
+            stalled_after=options.reply_timeout,
         )
         self._options = options
         self._tools_block = tools_block
@@ -313,7 +314,7 @@ class Conversation:
             return
         self._respond(now)
         if not self.ledger.open_on(self.link.number):
-            self._show(self.turn.answered())
+            self._show(self.turn.answered(now=now))
         if self.turn.quiet and not self._blocked:
             self._speak_up(now)
         if self._requests.waiting and not self._blocked:

@@ -289,7 +289,7 @@ class Ledger:
         return outcomes
 
     def generation_cut(self, evidence: Iterable[str], spoken: str) -> None:
-        """A generation ended with its connection: the reply is due again, and says so."""
+        """A generation broke off in the middle: the reply is due again, and says so."""
         for record in self._told_among(evidence):
             if record.reply is Reply.STARTED:
                 record.reply = Reply.DUE

@@ -80,7 +80,7 @@ class Ending(Enum):
     INTERRUPTED = "interrupted"
     """The server stopped it."""
     CUT = "cut"
-    """Its connection ended."""
+    """Its connection ended, or it stopped in the middle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

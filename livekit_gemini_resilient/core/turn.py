@@ -19,6 +19,10 @@ next state for each pair; what is done on the way stands in ``_on_…`` below.
   speaks, or ``interrupted_pause`` seconds pass without a frame. A late ``turnComplete`` of the
   interrupted turn is not the end of what came after (``_owed_ends`` counts them).
 
+* A turn in which nothing arrives for ``stalled_after`` seconds is taken to be over, since nothing
+  is put before the model while it lasts: a reply that stops in the middle is cut, the caller's
+  unanswered words are closed. Its end may still come, and is owed.
+
 Which frame belongs where after an interruption is a judgement, made here and nowhere else.
 """
 
@@ -79,6 +83,7 @@ class _Sign(Enum):
     INTERRUPT = "interrupted"
     ANSWERED = "answered"
     QUIET = "quiet"
+    STALLED = "stalled"
 
 
 _S, _E = TurnState, _Sign
@@ -93,14 +98,17 @@ _TABLE: dict[tuple[TurnState, _Sign], TurnState] = {
     (_S.LISTENING, _E.TEXT): _S.GENERATING,
     (_S.LISTENING, _E.CALLS): _S.AWAITING_TOOLS,
     (_S.LISTENING, _E.TURN_END): _S.IDLE,
+    (_S.LISTENING, _E.STALLED): _S.IDLE,
     (_S.GENERATING, _E.CALLS): _S.AWAITING_TOOLS,
     (_S.GENERATING, _E.COMPLETE): _S.GENERATION_COMPLETED,
     (_S.GENERATING, _E.TURN_END): _S.IDLE,
     (_S.GENERATING, _E.INTERRUPT): _S.INTERRUPTED,
+    (_S.GENERATING, _E.STALLED): _S.IDLE,
     (_S.GENERATION_COMPLETED, _E.AUDIO): _S.GENERATING,
     (_S.GENERATION_COMPLETED, _E.CALLS): _S.AWAITING_TOOLS,
     (_S.GENERATION_COMPLETED, _E.TURN_END): _S.IDLE,
     (_S.GENERATION_COMPLETED, _E.INTERRUPT): _S.INTERRUPTED,
+    (_S.GENERATION_COMPLETED, _E.STALLED): _S.IDLE,
     (_S.AWAITING_TOOLS, _E.AUDIO): _S.TRAILING,
     (_S.AWAITING_TOOLS, _E.TEXT): _S.TRAILING,
     (_S.AWAITING_TOOLS, _E.ANSWERED): _S.IDLE,
@@ -127,6 +135,10 @@ _BEFORE_ITS_OWN_END = (_S.IDLE, _S.LISTENING, _S.GENERATING)
 turn ends after ``generationComplete`` (recorded)."""
 
 
+_MAY_STALL = (_S.LISTENING, _S.GENERATING, _S.GENERATION_COMPLETED)
+"""States that only the server ends. While it waits for tools, the tools do."""
+
+
 @dataclass(slots=True)
 class _Open:
     number: int
@@ -142,6 +154,8 @@ class TurnTracker:
         trailing_quiet: Seconds after the last frame at which a generation that trails a call ends.
         transcript_grace: Seconds for which words may trail ``generationComplete``.
         tools_block: Whether the model waits for results before it says anything else.
+        stalled_after: Seconds without a frame after which a turn is taken to be over; longer than
+            the pauses of healthy replies.
     """
 
     interrupted_pause = 1.0
@@ -153,15 +167,22 @@ class TurnTracker:
     observed to trail the model's reaction, and there is no order between the two (documented)."""
 
     def __init__(
-        self, *, trailing_quiet: float, transcript_grace: float, tools_block: bool
+        self,
+        *,
+        trailing_quiet: float,
+        transcript_grace: float,
+        tools_block: bool,
+        stalled_after: float,
     ) -> None:
         self.state = TurnState.IDLE
         self._trailing_quiet = trailing_quiet
         self._transcript_grace = transcript_grace
         self._tools_block = tools_block
+        self._stalled_after = stalled_after
         self._numbers = 0
         self._open: _Open | None = None
         self._deadline: float | None = None
+        self._stalls_at: float | None = None
         self._last_words = float("-inf")
         self._words_answered = True
         self._turn_has_content = False
@@ -172,7 +193,8 @@ class TurnTracker:
     @property
     def next_deadline(self) -> float | None:
         """When ``advance`` has to be called, ``None`` if only a frame can change anything."""
-        return self._deadline
+        deadlines = [self._deadline, self._stalls_at]
+        return min((d for d in deadlines if d is not None), default=None)
 
     @property
     def generation(self) -> int | None:
@@ -207,12 +229,15 @@ class TurnTracker:
             yield from self._complete(now)
         if frame.turn_complete:
             yield from self._turn_end()
+        may_stall = self.state in _MAY_STALL
+        self._stalls_at = now + self._stalled_after if may_stall else None
 
-    def answered(self) -> Iterator[Report]:
+    def answered(self, *, now: float) -> Iterator[Report]:
         """Every call of this connection has been answered."""
         if self.state is TurnState.TRAILING and not self._tools_block:
             # the model did not wait: what it is saying goes on, and is not about the result
             self.state, self._deadline = TurnState.GENERATING, None
+            self._stalls_at = now + self._stalled_after
             return
         if self.state is TurnState.TRAILING:
             yield from self._close(Ending.COMPLETED)
@@ -221,8 +246,28 @@ class TurnTracker:
 
     def advance(self, *, now: float) -> Iterator[Report]:
         """A deadline may have passed."""
-        if self._deadline is None or now < self._deadline:
-            return
+        if self._deadline is not None and now >= self._deadline:
+            yield from self._fell_quiet()
+        if self._stalls_at is not None and now >= self._stalls_at:
+            yield from self._stalled()
+
+    def connection_lost(self) -> Iterator[Report]:
+        """Nothing more will come of what is open."""
+        if self._open and self.state is TurnState.GENERATION_COMPLETED:
+            yield from self._close(Ending.COMPLETED)
+        elif self._open:
+            yield from self._close(Ending.CUT)
+        self.state = TurnState.IDLE
+        self._deadline = self._stalls_at = None
+        self._owed_ends = 0
+        self._turn_has_content = False
+
+    # ------------------------------------------------------------ what happens on the way
+
+    def _step(self, sign: _Sign) -> None:
+        self.state = _TABLE.get((self.state, sign), self.state)
+
+    def _fell_quiet(self) -> Iterator[Report]:
         self._deadline = None
         if self.state is TurnState.GENERATION_COMPLETED:
             yield from self._end_text()
@@ -232,21 +277,13 @@ class TurnTracker:
             self._owed_ends += 1
         self._step(_Sign.QUIET)
 
-    def connection_lost(self) -> Iterator[Report]:
-        """Nothing more will come of what is open."""
-        if self._open and self.state is TurnState.GENERATION_COMPLETED:
-            yield from self._close(Ending.COMPLETED)
-        elif self._open:
-            yield from self._close(Ending.CUT)
-        self.state = TurnState.IDLE
-        self._deadline = None
-        self._owed_ends = 0
+    def _stalled(self) -> Iterator[Report]:
+        cut = self.state is TurnState.GENERATING
+        yield from self._close(Ending.CUT if cut else Ending.COMPLETED)
+        self._deadline = self._stalls_at = None
+        self._owed_ends += 1
         self._turn_has_content = False
-
-    # ------------------------------------------------------------ what happens on the way
-
-    def _step(self, sign: _Sign) -> None:
-        self.state = _TABLE.get((self.state, sign), self.state)
+        self._step(_Sign.STALLED)
 
     def _interrupt(self, now: float) -> Iterator[Report]:
         if self.state is not TurnState.LISTENING:

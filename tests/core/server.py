@@ -205,23 +205,31 @@ class Server:
         connection.written.append(effect)
 
     def _respond(self, number: int, connection: Connection, effect: SendToolResponse) -> None:
-        known = connection.text
         own = False
         for result in effect.results:
             if result.call_id in connection.responses:
                 self.faults.append(f"{result.call_id} was answered twice on {number}")
             if connection.waiting.pop(result.call_id, None) is not None:
                 own = True
-            elif result.call_id in connection.issued:
-                continue
-            elif self.foreign != "answered":
+            elif result.call_id in connection.issued or self.foreign != "answered":
                 continue
             connection.context.append("result: " + result.output)
-        fresh = [t for t in tokens(connection.text) if t not in known or not self._said(t, known)]
+        fresh = [t for t in tokens(connection.text) if not self._said(t, connection.text)]
         if own or self.foreign == "answered":
             self.speak(number, fresh)
         elif self.foreign == "empty":
             self.send(number, turn_complete=True)
+
+    def _interrupt(self, number: int) -> None:
+        """Client content stops whatever is being generated (documented)."""
+        cut = [out.reply for out in self._outbox if out.connection == number and out.reply]
+        if not cut:
+            return
+        if any(reply.begun and not reply.done for reply in cut):
+            self.faults.append("client content cut a reply that the caller heard")
+        self._outbox = deque(out for out in self._outbox if out.reply not in cut)
+        self.send(number, interrupted=True)
+        self.send(number, turn_complete=True)
 
     @staticmethod
     def _said(token: str, context: str) -> bool:
@@ -231,8 +239,7 @@ class Server:
         asks = isinstance(effect, SendText) or effect.turn_complete
         if connection.waiting:
             self.faults.append("client content while a call was open")
-        if any(out.connection == number and out.reply for out in self._outbox):
-            self.faults.append("client content cut a reply")
+        self._interrupt(number)
         text = _text(effect)
         unsaid = [t for t in tokens(connection.text) if not self._said(t, connection.text)]
         if isinstance(effect, SendText):
