@@ -90,7 +90,7 @@ class Driver:
             handle=handle,
             max_retry=max_retry,
         )
-        self.server = Server(foreign=foreign)
+        self.server = Server(foreign=foreign, blocks=tools_block)
         self.now = 0.0
         self.items: list[HistoryItem] = []
         self.dial: Dial | None = None

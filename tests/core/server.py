@@ -48,8 +48,10 @@ class Connection:
     handle: str | None
     is_up: bool = True
     waiting: dict[str, ToolCall] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
     issued: set[str] = field(default_factory=set)
     written: list[Effect] = field(default_factory=list)
+    unconsumed: list[str] = field(default_factory=list)
 
     @property
     def responses(self) -> list[str]:
@@ -96,12 +98,13 @@ class Server:
     Args:
         foreign: What follows a response to a call of an earlier connection: ``ignored``,
             ``answered`` (the model speaks to it) or ``empty`` (an empty turn).
-        mute: The model says nothing of its own accord until it is made to.
+        blocks: The model says nothing while a call is open.
     """
 
-    def __init__(self, *, foreign: str = "ignored", mute: bool = False) -> None:
+    def __init__(self, *, foreign: str = "ignored", blocks: bool = True) -> None:
         self.foreign = foreign
-        self.mute = mute
+        self.blocks = blocks
+        self.mute = False
         self.connections: dict[int, Connection] = {}
         self.replies: list[Reply] = []
         self.faults: list[str] = []
@@ -136,9 +139,11 @@ class Server:
         if not self._outbox:
             return None
         out = self._outbox.popleft()
+        self.connections[out.connection].seen.update(c.call_id for c in out.frame.calls)
         if out.reply is not None and out.frame.text:
             out.reply.begun = True
             self.connections[out.connection].context.append("model: " + out.reply.text)
+            self.connections[out.connection].unconsumed.clear()
         if out.reply is not None and out.frame.generation_complete:
             out.reply.done = True
         return out.frame
@@ -153,7 +158,7 @@ class Server:
         self.connections[number].context.append("user: " + words)
         self.send(number, user_words=words)
         if answer:
-            self.speak(number, ())
+            self.speak(number, self._unsaid(number))
 
     def call(self, number: int, *calls: ToolCall) -> None:
         """The model calls functions, in one message."""
@@ -173,17 +178,19 @@ class Server:
         """Issue a handle: what was consumed so far, without open calls."""
         self._count += 1
         handle = f"handle-{self._count}"
-        self._snapshots[handle] = tuple(self.connections[number].context)
+        connection = self.connections[number]
+        consumed = (line for line in connection.context if line not in connection.unconsumed)
+        self._snapshots[handle] = tuple(consumed)
         self.send(number, handle=handle)
         return handle
 
     def speak(self, number: int, about: Iterable[str]) -> None:
         """The model speaks, as soon as it waits for nothing."""
-        if self.mute or self.connections[number].waiting:
+        if self.mute or (self.blocks and self.connections[number].waiting):
             return
         self._count += 1
         about = tuple(about)
-        reply = Reply(number, about, " ".join((f"Speech {self._count}.", *about)))
+        reply = Reply(number, about, " ".join((f"s{self._count}.", *about)))
         self.replies.append(reply)
         self.send(number, reply, audio=(b"\x00\x00",), text=reply.text)
         self.send(number, reply, generation_complete=True)
@@ -214,22 +221,47 @@ class Server:
             elif result.call_id in connection.issued or self.foreign != "answered":
                 continue
             connection.context.append("result: " + result.output)
-        fresh = [t for t in tokens(connection.text) if not self._said(t, connection.text)]
         if own or self.foreign == "answered":
-            self.speak(number, fresh)
+            self.speak(number, self._unsaid(number))
         elif self.foreign == "empty":
             self.send(number, turn_complete=True)
 
-    def _interrupt(self, number: int) -> None:
-        """Client content stops whatever is being generated (documented)."""
+    def _interrupt(self, number: int, *, on_purpose: bool) -> None:
+        """Client content stops whatever is being generated (documented); ``generate_reply`` may."""
+        connection = self.connections[number]
+        for call_id in set(connection.waiting) - connection.seen:
+            del connection.waiting[call_id]
+        self._outbox = deque(
+            out
+            for out in self._outbox
+            if not out.frame.calls or all(c.call_id in connection.seen for c in out.frame.calls)
+        )
         cut = [out.reply for out in self._outbox if out.connection == number and out.reply]
         if not cut:
             return
-        if any(reply.begun and not reply.done for reply in cut):
+        if not on_purpose and any(reply.begun and not reply.done for reply in cut):
             self.faults.append("client content cut a reply that the caller heard")
         self._outbox = deque(out for out in self._outbox if out.reply not in cut)
         self.send(number, interrupted=True)
         self.send(number, turn_complete=True)
+
+    def interrupt(self, number: int, *, ends: bool = True) -> None:
+        """The caller stops the model: what it was saying is over."""
+        self._outbox = deque(o for o in self._outbox if o.connection != number or not o.reply)
+        self.send(number, interrupted=True)
+        if ends:
+            self.send(number, turn_complete=True)
+
+    def freeze(self) -> None:
+        """What was on its way never comes."""
+        self._outbox.clear()
+
+    def _unsaid(self, number: int) -> list[str]:
+        text = self.connections[number].text
+        queued = {
+            t for o in self._outbox if o.connection == number and o.reply for t in o.reply.about
+        }
+        return [t for t in tokens(text) if t not in queued and not self._said(t, text)]
 
     @staticmethod
     def _said(token: str, context: str) -> bool:
@@ -237,17 +269,18 @@ class Server:
 
     def _content(self, number: int, connection: Connection, effect: SendContent | SendText) -> None:
         asks = isinstance(effect, SendText) or effect.turn_complete
-        if connection.waiting:
+        if self.blocks and connection.seen.intersection(connection.waiting):
             self.faults.append("client content while a call was open")
-        self._interrupt(number)
         text = _text(effect)
-        unsaid = [t for t in tokens(connection.text) if not self._said(t, connection.text)]
+        self._interrupt(number, on_purpose=asks and not tokens(text))
+        unsaid = self._unsaid(number)
         if isinstance(effect, SendText):
-            connection.context.append("user: " + effect.text)
+            lines = ["user: " + effect.text]
         else:
-            for turn in effect.turns:
-                words = " ".join(str(part) for part in turn.parts)
-                connection.context.append(f"{turn.role}: {words}")
+            words = [" ".join(str(part) for part in turn.parts) for turn in effect.turns]
+            lines = [f"{turn.role}: {said}" for turn, said in zip(effect.turns, words, strict=True)]
+        connection.context += lines
+        connection.unconsumed += lines
         if asks:
             notice = tokens(text.rpartition("[system notice]")[2])
             self.speak(number, dict.fromkeys((*unsaid, *notice)))

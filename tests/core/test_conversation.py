@@ -293,7 +293,7 @@ def test_go_away_in_mid_sentence_lets_the_turn_end() -> None:
     driver.server.send(1, time_left=50.0)
     driver.deliver()
     driver.settle()
-    assert driver.ended == [("Speech 1.", False)]
+    assert driver.ended == [("s1.", False)]
     assert len(driver.server.connections) == 2
 
 
@@ -355,7 +355,7 @@ def test_a_resumed_session_gets_only_what_its_handle_does_not_cover() -> None:
     (told,) = [e for e in driver.written if isinstance(e, SendContent)]
     assert [(turn.role, turn.parts) for turn in told.turns] == [
         ("user", ("And how are you?",)),
-        ("model", ("Speech 3.",)),
+        ("model", ("s3.",)),
     ]
     assert not told.turn_complete
 
@@ -528,7 +528,7 @@ def test_a_reply_that_freezes_ends_as_interrupted_and_is_asked_for_again() -> No
     driver = conversation(handle="fresh", foreign="ignored")
     driver.returns(result("c1"))
     driver.deliver(1)
-    driver.server._outbox.clear()
+    driver.server.freeze()
     driver.elapse(7.0)
     assert driver.conversation.turn.speaking
     driver.settle()
@@ -558,7 +558,7 @@ def test_a_result_is_said_although_the_turn_before_was_never_ended() -> None:
     driver.elapse(1.0)
     driver.server.hear(2, "Hello?")
     driver.deliver(3)
-    driver.server._outbox.clear()
+    driver.server.freeze()
     driver.returns(result("c1"))
     check(driver, connections=2)
 
