@@ -12,7 +12,6 @@ from .core.effects import (
     Effect,
     EndAudio,
     EndGeneration,
-    EndText,
     OpenGeneration,
     PushAudio,
     PushCall,
@@ -57,8 +56,6 @@ class Stage:
                 self._push_call(effect)
             case EndAudio(generation=number):
                 self._session.end_audio(self._open[number])
-            case EndText(generation=number):
-                self._session.close_text(self._open[number])
             case EndGeneration(generation=number, interrupted=interrupted):
                 self._session.close(self._open.pop(number), interrupted=interrupted)
             case Transcribe():

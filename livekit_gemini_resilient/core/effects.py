@@ -116,14 +116,6 @@ class EndAudio:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndText:
-    """No more transcript will come for that generation."""
-
-    generation: int
-    """Which one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EndGeneration:
     """The generation is over: close its streams and record what was said."""
 
@@ -232,7 +224,6 @@ Effect = (
     | PushText
     | PushCall
     | EndAudio
-    | EndText
     | EndGeneration
     | Transcribe
     | ReportSpeechStarted

@@ -64,14 +64,6 @@ class AudioEnded:
     """Which one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextEnded:
-    """No more transcript in that generation."""
-
-    generation: int
-    """Which one."""
-
-
 class Ending(Enum):
     """How a generation ended."""
 
@@ -117,15 +109,5 @@ class TurnEnded:
 
 
 Report = (
-    Opened
-    | Started
-    | Spoke
-    | Wrote
-    | Called
-    | AudioEnded
-    | TextEnded
-    | Closed
-    | Heard
-    | BargedIn
-    | TurnEnded
+    Opened | Started | Spoke | Wrote | Called | AudioEnded | Closed | Heard | BargedIn | TurnEnded
 )

@@ -15,7 +15,6 @@ from .effects import (
     Effect,
     EndAudio,
     EndGeneration,
-    EndText,
     OpenGeneration,
     Outcome,
     PushAudio,
@@ -111,8 +110,6 @@ class Speech:
             case reports.AudioEnded(generation=number):
                 self._shown.append(EndAudio(generation=number))
                 self._completed()
-            case reports.TextEnded(generation=number):
-                self._shown.append(EndText(generation=number))
             case reports.Heard():
                 self._heard(report)
             case reports.BargedIn():

@@ -13,8 +13,9 @@ next state for each pair; what is done on the way stands in ``_on_…`` below.
   trails the call opens a *further* generation, which closes ``trailing_quiet`` seconds after its
   last frame, or when a blocking server gets its result: what follows that is the reply. The
   caller's words join the turn they belong to and open nothing.
-* ``generationComplete`` ends the audio. Words may trail it for ``transcript_grace`` seconds; audio
-  that follows it in the same turn is a generation of its own.
+* ``generationComplete`` ends the audio, and the generation ``transcript_grace`` seconds later, for
+  which words may trail it; the server may end the turn only when it thinks that all was heard.
+  Audio that follows in the same turn is a generation of its own.
 * ``interrupted`` ends the message. What trails it is dropped until the turn ends, the caller
   speaks, or ``interrupted_pause`` seconds pass without a frame. A late ``turnComplete`` of the
   interrupted turn is not the end of what came after (``_owed_ends`` counts them).
@@ -44,7 +45,6 @@ from .reports import (
     Report,
     Spoke,
     Started,
-    TextEnded,
     TurnEnded,
     Wrote,
 )
@@ -135,6 +135,9 @@ _BEFORE_ITS_OWN_END = (_S.IDLE, _S.LISTENING, _S.GENERATING)
 turn ends after ``generationComplete`` (recorded)."""
 
 
+_SAME_TURN = (_S.AWAITING_TOOLS, _S.GENERATION_COMPLETED)
+"""States in which more of the model belongs to the turn that was there before."""
+
 _MAY_STALL = (_S.LISTENING, _S.GENERATING, _S.GENERATION_COMPLETED)
 """States that only the server ends. While it waits for tools, the tools do."""
 
@@ -144,7 +147,6 @@ class _Open:
     number: int
     has_content: bool = False
     audio_ended: bool = False
-    text_ended: bool = False
 
 
 class TurnTracker:
@@ -269,9 +271,7 @@ class TurnTracker:
 
     def _fell_quiet(self) -> Iterator[Report]:
         self._deadline = None
-        if self.state is TurnState.GENERATION_COMPLETED:
-            yield from self._end_text()
-        elif self.state is TurnState.TRAILING:
+        if self.state in (TurnState.GENERATION_COMPLETED, TurnState.TRAILING):
             yield from self._close(Ending.COMPLETED)
         if self.state is TurnState.INTERRUPTED:
             self._owed_ends += 1
@@ -295,8 +295,12 @@ class TurnTracker:
         yield BargedIn()
 
     def _words(self, text: str, now: float) -> Iterator[Report]:
-        between_turns = self.state in (TurnState.IDLE, TurnState.INTERRUPTED, TurnState.HUSHED)
         late = now - self._last_words < self.late_words
+        if self.state is TurnState.GENERATION_COMPLETED and self._open is None and not late:
+            # a new turn of the caller, before the server ended the one that has been said
+            self.state = TurnState.IDLE
+            self._owed_ends += 1
+        between_turns = self.state in (TurnState.IDLE, TurnState.INTERRUPTED, TurnState.HUSHED)
         new_turn = self._words_answered and (between_turns or not late)
         self._last_words = now
         self._words_answered = False
@@ -312,15 +316,14 @@ class TurnTracker:
             self._deadline = now + self.interrupted_pause
             return
         if sign is _Sign.TEXT and self.state is TurnState.GENERATION_COMPLETED:
-            if self._open and not self._open.text_ended:
+            if self._open:
                 yield Wrote(generation=self._open.number, text=text)
             return
         if self.state is TurnState.GENERATION_COMPLETED:
             yield from self._close(Ending.COMPLETED)
             yield from self._open_generation(continues=True)
         elif self._open is None:
-            waiting = self.state is TurnState.AWAITING_TOOLS
-            yield from self._open_generation(continues=waiting)
+            yield from self._open_generation(continues=self.state in _SAME_TURN)
         self._step(sign)
         yield from self._start()
         assert self._open is not None
@@ -333,8 +336,7 @@ class TurnTracker:
 
     def _calls(self, calls: tuple[ToolCall, ...]) -> Iterator[Report]:
         if self._open is None:
-            waiting = self.state is TurnState.AWAITING_TOOLS
-            yield from self._open_generation(continues=waiting)
+            yield from self._open_generation(continues=self.state in _SAME_TURN)
         assert self._open is not None
         yield from self._start()
         yield Called(generation=self._open.number, calls=calls)
@@ -379,11 +381,6 @@ class TurnTracker:
         if not self._open.has_content:
             self._open.has_content = True
             yield Started(generation=self._open.number)
-
-    def _end_text(self) -> Iterator[Report]:
-        if self._open and not self._open.text_ended:
-            self._open.text_ended = True
-            yield TextEnded(generation=self._open.number)
 
     def _close(self, ending: Ending) -> Iterator[Report]:
         if self._open is None:
