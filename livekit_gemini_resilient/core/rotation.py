@@ -80,7 +80,7 @@ class Rotation:
         """Remember a request; it joins one that is waiting already."""
         if self._requested_at is None:
             self._requested_at = now
-        if cause in _OBEYED_AT_ONCE and call_open:
+        if self._when is RestartWhen.AUTO and cause in _OBEYED_AT_ONCE and call_open:
             self._at_pause = True
 
     def go_away(self, time_left: float, *, now: float) -> None:

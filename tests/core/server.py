@@ -140,10 +140,11 @@ class Server:
             return None
         out = self._outbox.popleft()
         self.connections[out.connection].seen.update(c.call_id for c in out.frame.calls)
+        if out.frame.calls or out.frame.audio:
+            self.connections[out.connection].unconsumed.clear()
         if out.reply is not None and out.frame.text:
             out.reply.begun = True
             self.connections[out.connection].context.append("model: " + out.reply.text)
-            self.connections[out.connection].unconsumed.clear()
         if out.reply is not None and out.frame.generation_complete:
             out.reply.done = True
         return out.frame

@@ -144,6 +144,8 @@ def test_a_result_around_a_restart_is_known_and_answered_once(
         if order == "before":
             # a pause comes when the trailing speech is over
             driver.elapse(1.0)
+        if arrival == "open":
+            assert driver.up == 1, "the safe point has not come"
     if arrival == "open" or order == "restart first":
         driver.returns(result("c1"))
     else:
