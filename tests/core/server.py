@@ -254,8 +254,8 @@ class Server:
             self.send(number, turn_complete=True)
 
     def freeze(self) -> None:
-        """What was on its way never comes."""
-        self._outbox.clear()
+        """What the model was saying stops, and no frame says so."""
+        self._outbox = deque(out for out in self._outbox if not out.reply)
 
     def _unsaid(self, number: int) -> list[str]:
         text = self.connections[number].text
