@@ -125,7 +125,9 @@ class Hostile(RuleBasedStateMachine):
     @rule()
     def handle_arrives(self) -> None:
         self.driver.deliver()
-        if self.is_up:
+        # between two pieces of one utterance nobody can say what a handle covers
+        context = self.driver.server.live.context
+        if self.is_up and (not context or not context[-1].startswith("user: w")):
             self.driver.server.snapshot(self.driver.up or 0)
             self.driver.deliver()
 
