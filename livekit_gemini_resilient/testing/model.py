@@ -193,7 +193,6 @@ class ScriptedModel:
     def stop(self) -> None:
         """Forget what was running: the connection is gone."""
         self._inference = None
-        self._queue.clear()
 
     def _start(self, trigger: Trigger) -> None:
         queue, self._queue = self._queue, []

@@ -205,7 +205,7 @@ class Verbs(Judge):
     def _link(self, connection: Connection | None) -> Link:
         wanted = connection or self.current
         for link in self._links:
-            if link.record is wanted:
+            if link.record is wanted and link.record.closed is None:
                 return link
         raise RuntimeError(self._journal.story("no connection is open"))
 

@@ -202,6 +202,21 @@ async def test_a_batch_of_which_one_call_is_cancelled_goes_on_with_the_others(di
         await server.replied()
 
 
+async def test_a_turn_goes_on_when_the_last_open_call_is_cancelled_and_another_was_answered(
+    dial: Dial,
+) -> None:
+    """What was answered is spoken about (inferred)."""
+    script = [Calls([Call("lookUp"), Call("book")]), Say("Booked.")]
+    async with GeminiLiveServer(script) as server:
+        client = await dial(server)
+        await client.send(user("do both"))
+        _, second = await client.call_ids()
+        await client.send(response(second, "book"))
+        await server.until(lambda: server.calls[1].answered, "the answer")
+        await server.cancel_calls()
+        await server.replied()
+
+
 async def test_a_barge_in_interrupts_the_reply_without_completing_it(
     dial: Dial, profile: str
 ) -> None:
@@ -245,3 +260,7 @@ async def test_a_verb_without_a_connection_says_so(dial: Dial) -> None:
     async with GeminiLiveServer() as server:
         with pytest.raises(RuntimeError, match="no connection is open"):
             await server.drop()
+        await dial(server)
+        await server.abort()
+        with pytest.raises(RuntimeError, match="no connection is open"):
+            await server.interrupt(connection=server.connections[0])

@@ -135,3 +135,16 @@ async def test_a_handle_never_holds_an_open_call(dial: Dial) -> None:
         await later.send(response(call_id))
         await server.until(lambda: server.tool_responses, "the response")
     assert server.tool_responses[0].verdict == "ignored"
+    assert [entry.kind for entry in server.connections[1].context] == ["user"]
+
+
+async def test_an_interruption_brings_no_handle_while_a_call_is_open(dial: Dial) -> None:
+    """``turnComplete`` is followed by a handle only if nothing is open."""
+    async with GeminiLiveServer([Call("lookUp")]) as server:
+        client = await dial(server)
+        await client.send(user("what is it?"))
+        await client.call_ids()
+        await server.interrupt()
+        await server.go_away(1)
+        messages = await client.until("goAway")
+    assert "sessionResumptionUpdate" not in str(messages)
