@@ -29,7 +29,7 @@ Rules that will not fit the two tables:
   not issue; where it was resumed it first gets a response that *settles* the dead exchange.
 * A generation that began before the telling proves nothing, nor does an empty turn; nor, where
   tools do not block, does an answer to the caller's own words in between; nor, where they do,
-  what trails a batch of which another call is still open.
+  what trails a batch of which another call is still open; nor a call without a word.
 * A result of a call that was never issued here is owed if it arrives alone; see ``conversation``.
 * A cancelled call gets no response. If its tool completed all the same, the model is told what
   was done, without being asked for a reply.
@@ -293,7 +293,7 @@ class Ledger:
         for record in self._told_among(evidence):
             if record.reply is Reply.STARTED:
                 record.reply = Reply.DUE
-                record.spoken = spoken
+                record.spoken = spoken or record.spoken
 
     def connection_closed(self, connection: int) -> None:
         """What was told there and not seen to arrive is untold."""

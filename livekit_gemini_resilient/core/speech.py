@@ -36,6 +36,7 @@ class _Generation:
     input_id: str
     evidence: tuple[str, ...] = ()
     spoken: str = ""
+    has_speech: bool = False
     has_words: bool = False
     is_open: bool = True
 
@@ -100,9 +101,12 @@ class Speech:
             case reports.Started():
                 self._started(connection)
             case reports.Spoke(generation=number, data=data):
+                if self._generation:
+                    self._generation.has_speech = True
                 self._shown.append(PushAudio(generation=number, data=data))
             case reports.Wrote(generation=number, text=text):
                 if self._generation:
+                    self._generation.has_speech = True
                     self._generation.spoken += text
                 self._shown.append(PushText(generation=number, text=text))
             case reports.Called():
@@ -154,6 +158,11 @@ class Speech:
         self._caller_spoke = False
 
     def _called(self, report: reports.Called, connection: int) -> None:
+        generation = self._generation
+        if generation is not None and not generation.has_speech:
+            # a mere call is no reply: it may have crossed the result on the wire
+            self._ledger.generation_cut(generation.evidence, "")
+            generation.evidence = ()
         for call in report.calls:
             if self._ledger.issue(call, connection):
                 self._shown.append(PushCall(generation=report.generation, call=call))

@@ -178,6 +178,22 @@ def test_a_call_that_is_delivered_twice_is_no_reply_to_a_result() -> None:
     check(driver, connections=2)
 
 
+@pytest.mark.parametrize("foreign", FOREIGN)
+def test_a_call_that_crosses_a_result_on_the_wire_is_no_reply_to_it(foreign: str) -> None:
+    """B3 and A14: the second call was issued before the model knew the first result."""
+    driver = conversation(handle="fresh", foreign=foreign)
+    driver.server.call(1, call("c2"))
+    driver.returns(result("c1"))
+    driver.deliver()
+    assert driver.outcome("c1") == []
+    driver.lose()
+    driver.returns(result("c2"))
+    driver.settle()
+    about = [reply.about for reply in driver.server.replies if reply.done and reply.about]
+    assert about == [("<c1=42>", "<c2=42>")]
+    assert {outcome for _, outcome in driver.outcomes} == {Outcome.REPLIED}
+
+
 def test_the_same_call_twice_in_one_message_runs_once() -> None:
     """B14: also within one frame."""
     driver = Driver()

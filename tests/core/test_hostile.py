@@ -30,6 +30,10 @@ from .driver import Driver, call, result
 from .test_update_tools_product import FOREIGN, WHEN, later_turn_works
 
 WORD = re.compile(r"[mws]\d+\.")
+QUOTE = re.compile(r'You had begun to answer: "[^"]*"')
+
+HEALTHY_PAUSE = 7.0
+"""Seconds. What is under way longer than that counts as frozen."""
 
 FINAL = {Outcome.REPLIED, Outcome.KNOWN, Outcome.UNANSWERED}
 
@@ -125,9 +129,10 @@ class Hostile(RuleBasedStateMachine):
     @rule()
     def handle_arrives(self) -> None:
         self.driver.deliver()
-        # between two pieces of one utterance nobody can say what a handle covers
+        # in the middle of an utterance nobody can say what a handle covers
         context = self.driver.server.live.context
-        if self.is_up and (not context or not context[-1].startswith("user: w")):
+        said_all = not context or not context[-1].startswith("user: w")
+        if self.is_up and said_all and self.driver.conversation.turn.generation is None:
             self.driver.server.snapshot(self.driver.up or 0)
             self.driver.deliver()
 
@@ -219,6 +224,8 @@ class Hostile(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([0.1, 0.3, 0.6, 3.0, 11.0, 40.0]))
     def time_passes(self, seconds: float) -> None:
+        if seconds > HEALTHY_PAUSE:
+            self.driver.deliver()
         self.driver.elapse(seconds)
 
     # ------------------------------------------------------------ what must hold
@@ -256,7 +263,10 @@ class Hostile(RuleBasedStateMachine):
             token = f"<{call_id}=42>"
             assert token in driver.server.live.text, f"{call_id} is lost"
             replies = driver.replies(token)
-            assert len(replies) <= 1, f"{call_id} was spoken about twice"
+            # where tools do not block, a reply that runs into other speech, or follows words of
+            # the caller, proves nothing, so the model may be asked for it again
+            most = 1 if driver.server.blocks else 2
+            assert len(replies) <= most, f"{call_id} was spoken about too often"
             if call_id in self.silent or call_id in self.cancelled:
                 continue
             (outcome,) = driver.outcome(call_id)
@@ -267,7 +277,7 @@ class Hostile(RuleBasedStateMachine):
                 assert len(replies) == 1
         waiting = set(self.requested) - self.withdrawn - set(driver.failed) - set(driver.answered)
         assert not waiting, "a reply was neither given nor refused"
-        times = Counter(WORD.findall(driver.server.live.text))
+        times = Counter(WORD.findall(QUOTE.sub("", driver.server.live.text)))
         told = "\n".join(str(part) for item in driver.items for part in item.parts)
         for word in WORD.findall(told):
             assert times[word] == 1, f"{word} is known {times[word]} times"
