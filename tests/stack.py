@@ -4,17 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from livekit import rtc
 from livekit.agents import Agent, AgentSession, function_tool, llm
 from livekit.agents.voice import io
+from livekit.plugins.google import version as plugin_version
 from livekit.plugins.google.realtime import RealtimeModel as PluginModel
 
 from livekit_gemini_resilient import RealtimeModel, ResilienceOptions
 from livekit_gemini_resilient.testing import GeminiLiveServer
+
+PROFILES = ["2.5-native-audio", "3.1-flash-live", "vertex-live-2.5"]
+"""Every family of servers that the simulator plays."""
+
+PLUGIN = plugin_version.__version__
+
+
+def ours_and_plain(*, plain_survives: Collection[str] = ()) -> pytest.MarkDecorator:
+    """Run a scenario with ours, and with the google plugin, which must fail it.
+
+    Args:
+        plain_survives: Versions of the plugin that must pass it too.
+    """
+    must_fail = pytest.mark.xfail(
+        strict=True, raises=AssertionError, reason=f"livekit-plugins-google {PLUGIN} has the fault"
+    )
+    marks = () if PLUGIN in plain_survives else (must_fail,)
+    subjects = [pytest.param(False, id="ours"), pytest.param(True, id="plain", marks=marks)]
+    return pytest.mark.parametrize("plain", subjects)
+
 
 WEATHER = "foggy and 12 degrees"
 """What the tool answers; distinctive, so that the simulated model's memory can be searched."""
@@ -28,10 +50,12 @@ class Speaker(io.AudioOutput):
             label="speaker", capabilities=io.AudioOutputCapabilities(pause=False), sample_rate=24000
         )
         self.heard = 0.0
+        self.playing = asyncio.Event()
         self._segment = 0.0
 
     async def capture_frame(self, frame: rtc.AudioFrame) -> None:
         await super().capture_frame(frame)
+        self.playing.set()
         self._segment += frame.duration
 
     def flush(self) -> None:
@@ -68,6 +92,8 @@ class OnCall:
     """A running session, and what a test may do to it."""
 
     server: GeminiLiveServer
+    patience: float = 10.0
+    """Seconds to wait for what must happen; the plain plugin gets less, for what never will."""
     session: AgentSession[Any] = field(default_factory=AgentSession)
     agent: Agent = field(default_factory=lambda: Agent(instructions="Be brief."))
     speaker: Speaker = field(default_factory=Speaker)
@@ -120,6 +146,15 @@ class OnCall:
         assert activity.realtime_llm_session is not None
         return activity.realtime_llm_session
 
+    @property
+    def model(self) -> Any:
+        """The realtime model of the session."""
+        return self.session.llm
+
+    async def says_within(self, text: str) -> None:
+        """Wait until the agent has said this, for as long as it is worth waiting."""
+        await self.says(text, self.patience)
+
     async def add_tool(self) -> None:
         """Declare one more tool: the change that upstream replaces its socket for."""
         await self.agent.update_tools([*self.agent.tools, book_table])
@@ -164,6 +199,15 @@ def _watch_delivery(call: OnCall) -> None:
     realtime.update_chat_ctx = update_chat_ctx
 
 
+async def connected_client(realtime: Any) -> None:
+    """Wait until the session itself, not only the server, has its connection."""
+    acquired = asyncio.Event()
+    realtime.on("metrics_collected", lambda _: acquired.set())
+    while realtime._active_session is None:
+        await asyncio.wait_for(acquired.wait(), 10)
+        await asyncio.sleep(0)
+
+
 @contextlib.asynccontextmanager
 async def on_call(
     server: GeminiLiveServer,
@@ -184,7 +228,7 @@ async def on_call(
     """
     arguments = {**server.model_options(), **options}
     model = PluginModel(**arguments) if plain else RealtimeModel(resilience=resilience, **arguments)
-    call = OnCall(server)
+    call = OnCall(server, patience=1.5 if plain else 10.0)
     call.session = AgentSession(llm=model)
     call.session.output.audio = call.speaker
     call.agent = Agent(instructions="Be brief.", tools=tools or [_tool(call)])
@@ -193,8 +237,10 @@ async def on_call(
     await call.session.start(call.agent)
     _watch_delivery(call)
     try:
-        await server.connected()
+        await connected_client(call.realtime)
         yield call
     finally:
+        # LiveKit waits for tools when it closes
+        call.tool_may_return.set()
         await call.session.aclose()
         await model.aclose()

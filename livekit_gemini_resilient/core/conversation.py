@@ -17,7 +17,7 @@ from dataclasses import replace
 from ..options import ResilienceOptions
 from . import wording
 from .behaviour import Behaviour
-from .delivery import Ledger, Reply
+from .delivery import Ledger, Record, Reply
 from .effects import (
     Effect,
     FailReply,
@@ -120,6 +120,7 @@ class Conversation:
         self._instructions: str | None = None
         self._last_sign = 0.0
         self._settle_until = 0.0
+        self._batch_until: float | None = None
 
     # ------------------------------------------------------------ the surface
 
@@ -152,6 +153,8 @@ class Conversation:
             deadlines.append(self._settle_until)
         if self.link.is_up:
             deadlines.append(self._rotation.next_deadline(self._situation))
+        if self._may_speak_up:
+            deadlines.append(self._batch_until)
         return min((d for d in deadlines if d is not None), default=None)
 
     @property
@@ -315,7 +318,7 @@ class Conversation:
         self._respond(now)
         if not self.ledger.open_on(self.link.number):
             self._show(self.turn.answered(now=now))
-        if self.turn.quiet and not self._blocked:
+        if self._may_speak_up:
             self._speak_up(now)
         if self._requests.waiting and not self._blocked:
             self._out += self._prompts.ask(self._requests.instructions, self._missing())
@@ -329,6 +332,11 @@ class Conversation:
         """Whether words of ours would reach a server that is busy, or about to be left."""
         waits = self.ledger.open_on(self.link.number)
         return self._rotation.requested or waits or self.ledger.reply_due
+
+    @property
+    def _may_speak_up(self) -> bool:
+        """Whether words of ours interrupt nobody and reach a server that listens."""
+        return self.link.state is LinkState.OPEN and self.turn.quiet and not self._blocked
 
     @property
     def _reply_coming(self) -> bool:
@@ -365,7 +373,7 @@ class Conversation:
             self._out.append(SendContent(turns=(system,), turn_complete=False))
             self._instructions = None
         turns = self._missing()
-        records = self.ledger.to_say(self.link.number)
+        records = self._to_say(now)
         if not records:
             self._out += self._prompts.inform(turns)
             return
@@ -373,6 +381,17 @@ class Conversation:
         self.ledger.said(records, self.link.number)
         self._speech.told()
         self._last_sign = now
+
+    def _to_say(self, now: float) -> tuple[Record, ...]:
+        """Results to put into words: those of one batch together, but not without end."""
+        records = self.ledger.to_say(self.link.number)
+        whole = tuple(r for r in records if self.ledger.is_whole(r) or not self._tools_block)
+        if self._batch_until is None:
+            self._batch_until = now + self._options.reply_timeout
+        if len(whole) < len(records) and now < self._batch_until:
+            return whole
+        self._batch_until = None
+        return records
 
     # ------------------------------------------------------------ a reply that does not come
 

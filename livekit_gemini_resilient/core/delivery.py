@@ -225,6 +225,18 @@ class Ledger:
             )
         )
 
+    def is_whole(self, record: Record) -> bool:
+        """Whether every tool has finished that was asked for on the same connection.
+
+        A blocking server issues no call while one is open, so those calls are one batch, and it
+        would have spoken about none of them before it had all results.
+        """
+        return all(
+            sibling.result is not None or sibling.cancelled
+            for sibling in self
+            if sibling.issued_on == record.issued_on
+        )
+
     def said(self, records: Iterable[Record], connection: int) -> None:
         """Note that these results were put into words for this connection."""
         for record in records:
@@ -336,6 +348,14 @@ class Ledger:
         return any(
             r.issued_on == connection and connection not in r.responded_on and not r.cancelled
             for r in self
+        )
+
+    def expects_reply(self, connection: int) -> bool:
+        """Whether the next words of the model are about what it was told in words of ours."""
+        return any(
+            r.waits_for_reply and r.route is not Route.RESPONSE
+            for r in self
+            if self._is_told(r, connection)
         )
 
     @property

@@ -97,7 +97,7 @@ class Speech:
     def _show(self, report: reports.Report, connection: int) -> None:
         match report:
             case reports.Opened():
-                self._opened(report)
+                self._opened(report, connection)
             case reports.Started():
                 self._started(connection)
             case reports.Spoke(generation=number, data=data):
@@ -126,11 +126,12 @@ class Speech:
             case reports.TurnEnded():
                 pass
 
-    def _opened(self, report: reports.Opened) -> None:
+    def _opened(self, report: reports.Opened, connection: int) -> None:
         request = None if report.continues else self._requests.answer()
         # LiveKit stops playout at this event and 1.6.5 also throws away what a running tool
         # returns, so it is shown only where the caller can have caused the generation
-        if request is None and not report.continues and not self._ledger.running:
+        ours = request is not None or self._ledger.expects_reply(connection)
+        if not ours and not report.continues and not self._ledger.running:
             self._shown.append(ReportSpeechStarted())
         self._generation = _Generation(
             number=report.generation,

@@ -1,0 +1,213 @@
+"""Bad input has a clear error or a documented safe outcome; the conversation goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from livekit.agents import function_tool, llm
+
+import livekit_gemini_resilient
+from livekit_gemini_resilient import RealtimeModel, ResilienceOptions
+from livekit_gemini_resilient.testing import Call, GeminiLiveServer, Say
+
+from .direct import connected, output_of
+from .stack import PROFILES, on_call
+
+SCRIPT = [Call("get_weather"), Say("Here is what I found."), Say("Goodbye.")]
+
+
+async def goes_on(server: GeminiLiveServer) -> None:
+    """The conversation is alive."""
+    await server.caller_says("Goodbye.")
+    await server.until(
+        lambda: server.replies[-1].completed and server.replies[-1].text == "Goodbye.",
+        "an answer to the next question",
+    )
+
+
+def test_a_model_refuses_options_of_another_kind() -> None:
+    """The error names the argument and what it takes."""
+    options: Any = {"restart_when": "now"}
+    with pytest.raises(livekit_gemini_resilient.ConfigurationError, match="ResilienceOptions"):
+        RealtimeModel(api_key="simulator", resilience=options)
+
+
+def test_a_model_refuses_an_argument_that_the_plugin_does_not_know() -> None:
+    """A misspelt option is an error, not silence."""
+    with pytest.raises(TypeError, match="voise"):
+        RealtimeModel(api_key="simulator", voise="Puck")
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+async def test_an_output_without_a_call_is_put_before_the_model_in_words(profile: str) -> None:
+    """It arrives alone: an outer task's result, say. One reply, no ``tool_response``."""
+    orphan = llm.FunctionCallOutput(
+        call_id="unknown", name="find_order", output="order 66 has shipped", is_error=False
+    )
+    async with (
+        GeminiLiveServer([Say("Your order has shipped."), Say("Goodbye.")], profile=profile) as s,
+        connected(s) as direct,
+    ):
+        await direct.hand_over(orphan)
+        reply = await s.replied()
+        assert reply.knew("order 66 has shipped")
+        assert s.tool_responses == []
+        await goes_on(s)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+async def test_of_two_outputs_for_one_call_the_first_counts(profile: str) -> None:
+    """The second is dropped; the model is told once."""
+    async with GeminiLiveServer(SCRIPT, profile=profile) as server, connected(server) as direct:
+        await server.caller_says("What is the weather?")
+        call = await direct.call()
+        await direct.answer(call, "foggy")
+        await direct.answer(call, "sunny")
+        reply = await server.replied()
+        assert reply.knew("foggy")
+        await goes_on(server)
+        assert not server.knows("sunny")
+        assert len(server.tool_responses) == 1
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+async def test_two_outputs_for_one_call_in_one_update_are_one_answer(profile: str) -> None:
+    """The same when they arrive together."""
+    async with GeminiLiveServer(SCRIPT, profile=profile) as server, connected(server) as direct:
+        await server.caller_says("What is the weather?")
+        call = await direct.call()
+        await direct.hand_over(output_of(call, "foggy"), output_of(call, "sunny"))
+        await server.replied()
+        await goes_on(server)
+        assert len(server.tool_responses) == 1
+
+
+@pytest.mark.fault("A16")
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("lost", [False, True], ids=["same connection", "later connection"])
+async def test_a_result_that_is_too_large_is_answered_with_an_error_that_says_so(
+    profile: str, lost: bool
+) -> None:
+    """It reaches no socket on any route; the model can tell the caller."""
+    async with GeminiLiveServer(SCRIPT, profile=profile) as server, connected(server) as direct:
+        await server.caller_says("What is the weather?")
+        call = await direct.call()
+        if lost:
+            await server.drop(1011)
+            await server.connected(2)
+        await direct.answer(call, "x" * 2_000_000)
+        reply = await server.replied()
+        assert reply.knew("2000000 bytes, more than the 524288")
+        assert not server.knows("xxxx")
+        await goes_on(server)
+
+
+@pytest.mark.fault("A16")
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("lost", [False, True], ids=["same connection", "later connection"])
+@pytest.mark.parametrize(
+    ("output", "told"),
+    [
+        ("a\x00b \ud800 c", "ab ? c"),
+        ("", ""),
+        ('{"not": "closed', '{"not": "closed'),
+        ("NaN", "NaN"),
+        ("größe 🌫️", "größe 🌫️"),
+    ],
+)
+async def test_strange_results_are_delivered(
+    profile: str, lost: bool, output: str, told: str
+) -> None:
+    """Cleaned of what the service refuses, whole otherwise, by either route."""
+    async with GeminiLiveServer(SCRIPT, profile=profile) as server, connected(server) as direct:
+        await server.caller_says("What is the weather?")
+        call = await direct.call()
+        if lost:
+            await server.drop(1011)
+            await server.connected(2)
+        await direct.answer(call, output)
+        reply = await server.replied()
+        assert reply.knew(told)
+        assert len(server.replies) == 1
+        await goes_on(server)
+
+
+@pytest.mark.fault("A16")
+async def test_an_error_result_is_told_as_an_error() -> None:
+    """The model can tell a failure from a result."""
+    async with GeminiLiveServer(SCRIPT) as server, connected(server) as direct:
+        await server.caller_says("What is the weather?")
+        await direct.answer(await direct.call(), "the station is offline", is_error=True)
+        await server.replied()
+        assert "error" in server.tool_responses[0].response
+        await goes_on(server)
+
+
+async def test_a_result_that_is_not_serialisable_is_answered() -> None:
+    """LiveKit turns what a tool returns into text, or into an error; either reaches the model."""
+
+    @function_tool
+    async def get_weather() -> Any:
+        """Look up the weather."""
+        return object()
+
+    async with (
+        GeminiLiveServer(SCRIPT) as server,
+        on_call(server, tools=[get_weather]) as call,
+    ):
+        await server.caller_says("What is the weather?")
+        await call.says("Here is what I found.")
+        assert len(server.tool_responses) == 1
+        await goes_on(server)
+
+
+MALFORMED = [b"not json", b"[]", b"\xff\xfe", b'{"error": {"code": 400}}', b'{"serverContent": 5}']
+
+
+@pytest.mark.parametrize("data", MALFORMED)
+async def test_a_message_that_cannot_be_read_is_left_out(data: bytes) -> None:
+    """One bad frame does not cost the call."""
+    async with GeminiLiveServer(SCRIPT) as server, connected(server) as direct:
+        await server.caller_says("What is the weather?")
+        call = await direct.call()
+        await server.send_raw(data)
+        await direct.answer(call, "foggy")
+        await server.replied()
+        await goes_on(server)
+        assert len(server.connections) == 1
+
+
+async def test_a_connection_that_sends_only_rubbish_is_replaced() -> None:
+    """A stream of messages that cannot be read is not a connection; nothing is lost with it."""
+    async with GeminiLiveServer(SCRIPT) as server, connected(server) as direct:
+        await server.caller_says("What is the weather?")
+        call = await direct.call()
+        for _ in range(5):
+            await server.send_raw(b"not json")
+        await server.connected(2)
+        await direct.answer(call, "foggy")
+        await server.replied()
+        await goes_on(server)
+
+
+async def test_a_setup_that_the_server_refuses_is_a_fatal_error_that_says_what_to_change() -> None:
+    """No retry can help; the error event names the code and what to check."""
+    async with GeminiLiveServer(strict=False) as server, server.refusing_dials(code=1007):
+        session = RealtimeModel(**server.model_options()).session()
+        errors: asyncio.Queue[Any] = asyncio.Queue()
+        session.on("error", errors.put_nowait)
+        error = await asyncio.wait_for(errors.get(), 10)
+        await session.aclose()
+    assert not error.recoverable
+    assert "the server refused the setup" in str(error.error)
+    assert errors.empty()
+
+
+def test_public_names_are_sorted_and_documented() -> None:
+    """``__all__`` is what there is."""
+    names = livekit_gemini_resilient.__all__
+    assert sorted(names) == list(names)
+    assert all(getattr(livekit_gemini_resilient, name) for name in names)
+    assert ResilienceOptions.__doc__
