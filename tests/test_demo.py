@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import os
 import subprocess
 import sys
 
@@ -28,6 +29,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         # google.api_core announces the end of life of the Python it runs on
         [sys.executable, "-W", "ignore::FutureWarning", *arguments],
+        env={name: value for name, value in os.environ.items() if name != "COLUMNS"},
         capture_output=True,
         text=True,
         timeout=60,
