@@ -186,7 +186,7 @@ class TurnTracker:
         self._deadline: float | None = None
         self._stalls_at: float | None = None
         self._last_words = float("-inf")
-        self._words_answered = True
+        self._words_over = True
         self._turn_has_content = False
         self._owed_ends = 0
 
@@ -283,6 +283,7 @@ class TurnTracker:
         self._deadline = self._stalls_at = None
         self._owed_ends += 1
         self._turn_has_content = False
+        self._words_over = True
         self._step(_Sign.STALLED)
 
     def _interrupt(self, now: float) -> Iterator[Report]:
@@ -301,9 +302,9 @@ class TurnTracker:
             self.state = TurnState.IDLE
             self._owed_ends += 1
         between_turns = self.state in (TurnState.IDLE, TurnState.INTERRUPTED, TurnState.HUSHED)
-        new_turn = self._words_answered and (between_turns or not late)
+        new_turn = self._words_over and (between_turns or not late)
         self._last_words = now
-        self._words_answered = False
+        self._words_over = False
         if self.state is TurnState.INTERRUPTED:
             self._owed_ends += 1
         if between_turns:
@@ -366,6 +367,7 @@ class TurnTracker:
         self._deadline = None
         empty = not self._turn_has_content
         self._turn_has_content = False
+        self._words_over = True
         if not tail and not waiting:
             yield TurnEnded(empty=empty)
 
@@ -377,7 +379,7 @@ class TurnTracker:
     def _start(self) -> Iterator[Report]:
         assert self._open is not None
         self._turn_has_content = True
-        self._words_answered = True
+        self._words_over = True
         if not self._open.has_content:
             self._open.has_content = True
             yield Started(generation=self._open.number)

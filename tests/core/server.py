@@ -21,6 +21,8 @@ from livekit_gemini_resilient.core.effects import (
 )
 from livekit_gemini_resilient.core.events import ServerFrame, ToolCall
 
+_CUT = "client content cut a reply that the caller heard"
+
 _TOKEN = re.compile(r"<[^<>]+>")
 
 
@@ -140,6 +142,10 @@ class Server:
             return None
         out = self._outbox.popleft()
         self.connections[out.connection].seen.update(c.call_id for c in out.frame.calls)
+        if out.frame.calls:
+            # what was said before a call was said
+            for reply in self.replies:
+                reply.done = reply.done or (reply.begun and reply.connection == out.connection)
         if out.frame.calls or out.frame.audio:
             self.connections[out.connection].unconsumed.clear()
         if out.reply is not None and out.frame.text:
@@ -241,7 +247,7 @@ class Server:
         if not cut:
             return
         if not on_purpose and any(reply.begun and not reply.done for reply in cut):
-            self.faults.append("client content cut a reply that the caller heard")
+            self.faults.append(_CUT)
         self._outbox = deque(out for out in self._outbox if out.reply not in cut)
         self.send(number, interrupted=True)
         self.send(number, turn_complete=True)
@@ -273,6 +279,9 @@ class Server:
         if self.blocks and connection.seen.intersection(connection.waiting):
             self.faults.append("client content while a call was open")
         text = _text(effect)
+        if isinstance(effect, SendText) and not tokens(text) and self.faults[-1:] == [_CUT]:
+            # the history went out ahead of a ``generate_reply``
+            self.faults.pop()
         self._interrupt(number, on_purpose=asks and not tokens(text))
         unsaid = self._unsaid(number)
         if isinstance(effect, SendText):

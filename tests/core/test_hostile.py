@@ -130,9 +130,7 @@ class Hostile(RuleBasedStateMachine):
     def handle_arrives(self) -> None:
         self.driver.deliver()
         # in the middle of an utterance nobody can say what a handle covers
-        context = self.driver.server.live.context
-        said_all = not context or not context[-1].startswith("user: w")
-        if self.is_up and said_all and self.driver.conversation.turn.generation is None:
+        if self.is_up and self.driver.conversation.turn.quiet:
             self.driver.server.snapshot(self.driver.up or 0)
             self.driver.deliver()
 

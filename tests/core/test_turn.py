@@ -249,6 +249,14 @@ def test_words_long_after_a_call_are_a_new_turn_of_the_caller() -> None:
     assert turns.see("words") == [Heard(text=" Hi", new_turn=True)]
 
 
+@pytest.mark.parametrize("end", ["turn_end", "time passes"])
+def test_words_after_a_turn_without_an_answer_are_a_message_of_their_own(end: str) -> None:
+    """A handle may have covered the words before; a message is covered whole or not at all."""
+    turns = Turns()
+    turns.see("words", end)
+    assert Heard(text=" Hi", new_turn=True) in turns.see("words")
+
+
 def test_audio_ends_when_the_generation_is_complete() -> None:
     """B5: not when the server thinks that it has been heard."""
     turns = Turns()
