@@ -117,6 +117,7 @@ def test_results_of_one_batch_are_each_told_once_when_one_is_late(
     else:
         driver.lose()
     driver.connect()
+    driver.deliver()
     driver.elapse(2.0)
     driver.deliver()
     driver.returns(result("c2"))
