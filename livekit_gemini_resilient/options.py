@@ -42,6 +42,12 @@ class ResilienceOptions:
     more, and, after as long again, an error is reported. Healthy replies were observed to begin
     after up to 7 s. More than 0."""
 
+    tool_answer_timeout: float | None = 60.0
+    """Seconds after which a call whose tool has not answered is answered with "still running", so
+    that a model that waits for it can speak again; the result is told when it comes. LiveKit 1.6.5
+    never hands over a result that it cannot serialise. ``None`` lets the model wait for ever. More
+    than 0."""
+
     close_timeout: float = 3.0
     """Seconds that the closing handshake of an old connection may take before it is aborted.
     1.4 to 3 s were observed. More than 0."""
@@ -82,11 +88,12 @@ class ResilienceOptions:
             "transcript_grace",
             "input_buffer",
         }
+        may_be_none = {"ping_interval", "ping_timeout", "tool_answer_timeout"}
         for field in fields(self):
             if field.name == "restart_when":
                 continue
             value = getattr(self, field.name)
-            if value is None and field.name.startswith("ping_"):
+            if value is None and field.name in may_be_none:
                 continue
             _check_number(field.name, value, zero=field.name in may_be_zero)
         if not isinstance(self.max_result_bytes, int):

@@ -146,7 +146,7 @@ async def test_an_error_result_is_told_as_an_error() -> None:
 
 
 async def test_a_result_that_is_not_serialisable_is_answered() -> None:
-    """LiveKit turns what a tool returns into text, or into an error; either reaches the model."""
+    """Newer agents turn it into text; older ones hand over nothing, and the model is freed."""
 
     @function_tool
     async def get_weather() -> Any:
@@ -155,12 +155,34 @@ async def test_a_result_that_is_not_serialisable_is_answered() -> None:
 
     async with (
         GeminiLiveServer(SCRIPT) as server,
-        on_call(server, tools=[get_weather]) as call,
+        on_call(
+            server, tools=[get_weather], resilience=ResilienceOptions(tool_answer_timeout=1.0)
+        ) as call,
     ):
         await server.caller_says("What is the weather?")
         await call.says("Here is what I found.")
         assert len(server.tool_responses) == 1
         await goes_on(server)
+
+
+@pytest.mark.fault("A13")
+@pytest.mark.parametrize("profile", PROFILES)
+async def test_a_tool_that_takes_too_long_does_not_mute_the_model(profile: str) -> None:
+    """The call is answered with "still running"; the result is said when it comes."""
+    script = [Call("get_weather"), Say("One moment."), Say("It is foggy."), Say("Goodbye.")]
+    async with (
+        GeminiLiveServer(script, profile=profile) as server,
+        connected(server, resilience=ResilienceOptions(tool_answer_timeout=0.2)) as direct,
+    ):
+        await server.caller_says("What is the weather?")
+        call = await direct.call()
+        await server.replied()
+        assert "still running" in str(server.tool_responses[0].response)
+        await direct.answer(call, "foggy and 12 degrees")
+        reply = await server.replied(2)
+        assert reply.knew("foggy and 12 degrees")
+        await goes_on(server)
+        assert len(server.tool_responses) == 1
 
 
 MALFORMED = [b"not json", b"[]", b"\xff\xfe", b'{"error": {"code": 400}}', b'{"serverContent": 5}']

@@ -140,6 +140,7 @@ class Conversation:
         """A deadline may have passed."""
         self._show(self.turn.advance(now=now))
         self._out += self._requests.advance(now=now)
+        self._free_the_model(now)
         if self._reply_deadline is not None and now >= self._reply_deadline:
             self._ask_again(now)
         self._pump(now)
@@ -149,6 +150,7 @@ class Conversation:
     def next_deadline(self) -> float | None:
         """When ``advance`` has to be called, in loop seconds; ``None`` if nothing waits."""
         deadlines = [self.turn.next_deadline, self._requests.next_deadline, self._reply_deadline]
+        deadlines.append(self.ledger.next_deadline)
         if self.link.state is LinkState.SETTLING:
             deadlines.append(self._settle_until)
         if self.link.is_up:
@@ -308,6 +310,7 @@ class Conversation:
     # ------------------------------------------------------------ what is written, in order
 
     def _pump(self, now: float) -> None:
+        self.ledger.watch(now=now, timeout=self._options.tool_answer_timeout)
         if self.link.state is LinkState.SETTLING and now >= self._settle_until:
             self.ledger.settle_failed(self.link.number)
             self.link.state = LinkState.OPEN
@@ -393,7 +396,7 @@ class Conversation:
         self._batch_until = None
         return records
 
-    # ------------------------------------------------------------ a reply that does not come
+    # ------------------------------------------------------------ what does not come
 
     @property
     def _reply_deadline(self) -> float | None:
@@ -401,6 +404,14 @@ class Conversation:
         if self.link.state is not LinkState.OPEN or not silent or not self._reply_coming:
             return None
         return self._last_sign + self._options.reply_timeout
+
+    def _free_the_model(self, now: float) -> None:
+        """Answer calls whose tools take too long, so that the model is not mute for good."""
+        up = self.link.state is LinkState.OPEN
+        late = self.ledger.expire(self.link.number if up else 0, now=now)
+        if late:
+            self._out.append(SendToolResponse(results=tuple(map(wording.still_running, late))))
+            self._last_sign = now
 
     def _ask_again(self, now: float) -> None:
         records = self.ledger.ask_again()

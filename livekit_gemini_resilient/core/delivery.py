@@ -31,6 +31,8 @@ Rules that will not fit the two tables:
   tools do not block, does an answer to the caller's own words in between; nor, where they do,
   what trails a batch of which another call is still open; nor a call without a word.
 * A result of a call that was never issued here is owed if it arrives alone; see ``conversation``.
+* A call that is not answered in time is answered with "still running", so that a blocking model is
+  not mute for good; its result, if it comes, is put into words.
 * A cancelled call gets no response. If its tool completed all the same, the model is told what
   was done, without being asked for a reply.
 """
@@ -106,6 +108,15 @@ class Record:
     """The server wants no answer any more."""
     spoken: str = ""
     """What the caller heard of a reply that was cut."""
+    answer_by: float | None = None
+    """When the model is no longer left waiting for it, in loop seconds."""
+    released: bool = False
+    """The model was told not to wait; the result, if it comes, is put into words."""
+
+    @property
+    def running(self) -> bool:
+        """Whether the tool runs, as far as anybody waits for it."""
+        return self.result is None and not self.cancelled and not self.released
 
     @property
     def owed(self) -> bool:
@@ -167,6 +178,27 @@ class Ledger:
             record.known = Known.NO
             record.cancelled = True
             record.reply = Reply.NONE
+
+    def watch(self, *, now: float, timeout: float | None) -> None:
+        """Give every running tool its deadline; ``None`` gives none."""
+        for record in self:
+            if timeout is not None and record.running and record.answer_by is None:
+                record.answer_by = now + timeout
+
+    def expire(self, connection: int, *, now: float) -> tuple[ToolCall, ...]:
+        """Stop waiting for tools whose deadline has passed.
+
+        Returns:
+            The calls that this connection waits for and is to be freed from.
+        """
+        late = [r for r in self if r.running and r.answer_by is not None and now >= r.answer_by]
+        freed: list[ToolCall] = []
+        for record in late:
+            record.released = True
+            if record.issued_on == connection and connection not in record.responded_on:
+                record.responded_on.add(connection)
+                freed.append(record.call)
+        return tuple(freed)
 
     # ------------------------------------------------------------ telling
 
@@ -231,11 +263,7 @@ class Ledger:
         A blocking server issues no call while one is open, so those calls are one batch, and it
         would have spoken about none of them before it had all results.
         """
-        return all(
-            sibling.result is not None or sibling.cancelled
-            for sibling in self
-            if sibling.issued_on == record.issued_on
-        )
+        return all(not sibling.running for sibling in self if sibling.issued_on == record.issued_on)
 
     def said(self, records: Iterable[Record], connection: int) -> None:
         """Note that these results were put into words for this connection."""
@@ -341,7 +369,14 @@ class Ledger:
     @property
     def running(self) -> bool:
         """Whether a tool is running, on whatever connection it was asked for."""
-        return any(r.result is None and not r.cancelled for r in self)
+        return any(r.running for r in self)
+
+    @property
+    def next_deadline(self) -> float | None:
+        """When the first running tool is no longer waited for."""
+        return min(
+            (r.answer_by for r in self if r.running and r.answer_by is not None), default=None
+        )
 
     def open_on(self, connection: int) -> bool:
         """Whether this connection waits for an answer to a call that it issued."""
