@@ -3,6 +3,7 @@
 It never loses, doubles or misroutes a tool result when its websocket is replaced.
 """
 
+from .core.effects import Outcome, ReportOutcome
 from .core.errors import (
     ConfigurationError,
     ConnectionFailed,
@@ -20,9 +21,11 @@ __version__ = "0.1.0"
 __all__ = [
     "ConfigurationError",
     "ConnectionFailed",
+    "Outcome",
     "RealtimeModel",
     "RealtimeSession",
     "ReplyRefused",
+    "ReportOutcome",
     "ResilienceError",
     "ResilienceOptions",
     "RestartWhen",

@@ -62,7 +62,10 @@ class RealtimeSession(PluginSession):
     """One conversation with Gemini Live, over as many connections as it takes.
 
     Made by ``RealtimeModel.session()``. Its methods and events are those of LiveKit's realtime
-    sessions; times are those of ``ResilienceOptions``.
+    sessions; times are those of ``ResilienceOptions``. Besides, each tool result ends in one
+    ``tool_result_settled`` event (``ReportOutcome``: ``call_id`` and ``outcome``), and each
+    replacement of the connection in one ``session_reconnected``. A failure is an ``error`` event;
+    with ``recoverable=False`` the conversation is over.
 
     Args:
         realtime_model: The model whose options are copied.
@@ -269,10 +272,8 @@ class RealtimeSession(PluginSession):
                     "Gemini Live reconnected", extra={"connection": connection, "resumed": resumed}
                 )
                 self.emit("session_reconnected", llm.RealtimeSessionReconnectedEvent())
-            case ReportOutcome(call_id=call_id, outcome=outcome):
-                logger.debug(
-                    "tool result settled", extra={"call_id": call_id, "outcome": outcome.value}
-                )
+            case ReportOutcome():
+                self.emit("tool_result_settled", effect)
             case _:
                 self._stage.show(effect)
 
@@ -298,12 +299,17 @@ class RealtimeSession(PluginSession):
 
     async def _main_task(self) -> None:
         """Dial, hold the connection, report how it ended; for as long as the core wants to."""
-        self._effects.extend(self._conversation.start(now=self._now()))
-        self._carry_out()
-        while (dial := self._next_dial) is not None:
-            self._next_dial = None
-            await asyncio.sleep(dial.delay)
-            self._receive(await self._connection(dial))
+        try:
+            self._effects.extend(self._conversation.start(now=self._now()))
+            self._carry_out()
+            while (dial := self._next_dial) is not None:
+                self._next_dial = None
+                await asyncio.sleep(dial.delay)
+                self._receive(await self._connection(dial))
+        except Exception as e:
+            # a defect of ours or of a listener; nobody awaits this task
+            logger.exception("the Gemini Live session failed")
+            self.report_error(e, recoverable=False)
 
     async def _connection(self, dial: Dial) -> ConnectionLost:
         """One connection, from the dial to its end."""

@@ -1,0 +1,91 @@
+"""Closing a session: prompt, from any state, with nothing left."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from livekit.agents import llm
+
+from livekit_gemini_resilient import Outcome, ReportOutcome
+from livekit_gemini_resilient.testing import Call, GeminiLiveServer, Say
+
+from .direct import Direct, connected, get_time
+
+SCRIPT = [Call("get_weather", {}, handle_first=True), Say("It is foggy.")]
+
+
+@contextlib.asynccontextmanager
+async def dialing(server: GeminiLiveServer, direct: Direct) -> AsyncIterator[None]:
+    """A dial that the server does not answer."""
+    async with server.holding_dials() as held:
+        await direct.session.update_tools([get_time])
+        await held.reached()
+        yield
+
+
+@contextlib.asynccontextmanager
+async def backing_off(server: GeminiLiveServer, direct: Direct) -> AsyncIterator[None]:
+    """A dial that was refused, and the wait before the next."""
+    async with server.refusing_dials() as refused:
+        await direct.session.update_tools([get_time])
+        await refused.reached()
+        yield
+
+
+@contextlib.asynccontextmanager
+async def settling(server: GeminiLiveServer, direct: Direct) -> AsyncIterator[None]:
+    """A resumed connection on which an exchange is being closed."""
+    await server.caller_says("What is the weather?")
+    call = await direct.call()
+    await server.drop(1011)
+    await direct.answer(call, "foggy")
+    await server.until(lambda: server.connections[-1].tool_responses, "the response that settles")
+    yield
+
+
+@contextlib.asynccontextmanager
+async def in_a_call(server: GeminiLiveServer, direct: Direct) -> AsyncIterator[None]:
+    """A tool that is running."""
+    await server.caller_says("What is the weather?")
+    await direct.call()
+    yield
+
+
+@pytest.mark.fault("E10")
+@pytest.mark.parametrize("state", [dialing, backing_off, settling, in_a_call])
+async def test_close_returns_from_any_state_and_leaves_nothing(state: Any) -> None:
+    """No task, no timer, no reply that is never decided; twice is once."""
+    before = asyncio.all_tasks()
+    async with GeminiLiveServer(SCRIPT, strict=False) as server:
+        async with connected(server) as direct, state(server, direct):
+            reply = direct.session.generate_reply()
+            await asyncio.wait_for(direct.session.aclose(), 5)
+            await direct.session.aclose()
+            with pytest.raises(llm.RealtimeError):
+                await reply
+        await server.until(lambda: server.current is None, "the end of the last connection")
+    left = {t for t in asyncio.all_tasks() - before if "gemini" in t.get_name()}
+    assert left == set()
+
+
+@pytest.mark.parametrize(
+    ("lost", "outcome"), [(False, Outcome.REPLIED), (True, Outcome.REPLIED)], ids=["kept", "lost"]
+)
+async def test_each_result_ends_in_one_observable_outcome(lost: bool, outcome: Outcome) -> None:
+    """``tool_result_settled`` says what became of it."""
+    settled: asyncio.Queue[ReportOutcome] = asyncio.Queue()
+    async with GeminiLiveServer(SCRIPT) as server, connected(server) as direct:
+        direct.session.on("tool_result_settled", settled.put_nowait)
+        await server.caller_says("What is the weather?")
+        call = await direct.call()
+        if lost:
+            await server.drop(1011)
+            await direct.until(lambda: direct.reconnected, "a reconnect")
+        await direct.answer(call, "foggy")
+        event = await asyncio.wait_for(settled.get(), 10)
+        assert (event.call_id, event.outcome) == (call.call_id, outcome)
+        assert settled.empty()
