@@ -110,6 +110,7 @@ class Server:
         self.connections: dict[int, Connection] = {}
         self.replies: list[Reply] = []
         self.faults: list[str] = []
+        self._stuck: list[Reply] = []
         self._snapshots: dict[str, tuple[str, ...]] = {}
         self._outbox: deque[_Outgoing] = deque()
         self._count = 0
@@ -163,17 +164,20 @@ class Server:
     def hear(self, number: int, words: str, *, answer: bool = True) -> None:
         """The caller said something."""
         self.connections[number].context.append("user: " + words)
+        if any(r.begun and not r.done and r.connection == number for r in self._stuck):
+            self.interrupt(number)
+        self._stuck.clear()
         self.send(number, user_words=words)
         if answer:
             self.speak(number, self._unsaid(number))
 
-    def call(self, number: int, *calls: ToolCall) -> None:
-        """The model calls functions, in one message."""
+    def call(self, number: int, *calls: ToolCall, refused: str | None = None) -> None:
+        """The model calls functions, in one message; ``tool_choice="none"`` refuses them."""
         connection = self.connections[number]
         for call in calls:
             connection.waiting[call.call_id] = call
             connection.issued.add(call.call_id)
-        self.send(number, calls=calls)
+        self.send(number, calls=calls, calls_refused=refused)
 
     def cancel(self, number: int, *call_ids: str) -> None:
         """The model does not want these answers any more."""
@@ -200,6 +204,7 @@ class Server:
         reply = Reply(number, about, " ".join((f"s{self._count}.", *about)))
         self.replies.append(reply)
         self.send(number, reply, audio=(b"\x00\x00",), text=reply.text)
+        self.send(number, reply, audio=(b"\x00\x00",))
         self.send(number, reply, generation_complete=True)
         self.send(number, reply, turn_complete=True)
 
@@ -261,6 +266,7 @@ class Server:
 
     def freeze(self) -> None:
         """What the model was saying stops, and no frame says so."""
+        self._stuck += [out.reply for out in self._outbox if out.reply]
         self._outbox = deque(out for out in self._outbox if not out.reply)
 
     def _unsaid(self, number: int) -> list[str]:
@@ -283,7 +289,6 @@ class Server:
             # the history went out ahead of a ``generate_reply``
             self.faults.pop()
         self._interrupt(number, on_purpose=asks and not tokens(text))
-        unsaid = self._unsaid(number)
         if isinstance(effect, SendText):
             lines = ["user: " + effect.text]
         else:
@@ -293,4 +298,4 @@ class Server:
         connection.unconsumed += lines
         if asks:
             notice = tokens(text.rpartition("[system notice]")[2])
-            self.speak(number, dict.fromkeys((*unsaid, *notice)))
+            self.speak(number, dict.fromkeys((*self._unsaid(number), *notice)))

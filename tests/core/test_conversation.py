@@ -82,7 +82,7 @@ def test_a_reply_that_was_complete_before_the_link_was_lost_is_not_repeated(
     """Promise 2: nothing follows ``generationComplete`` that the caller needs."""
     driver = conversation(handle=handle, foreign=foreign)
     driver.returns(result("c1"))
-    driver.deliver(2)
+    driver.deliver(3)
     driver.lose(1011)
     check(driver, connections=2)
 
@@ -381,7 +381,7 @@ def test_a_handle_between_generation_complete_and_turn_complete_covers_the_turn(
     """F2: all of the turn was generated, so none of it is sent again."""
     driver = conversation(handle="none", foreign="ignored")
     driver.returns(result("c1"))
-    driver.deliver(2)
+    driver.deliver(3)
     driver.server.snapshot(1)
     driver.server.send(1, turn_complete=True)
     frame = driver.server._outbox.popleft()
@@ -574,7 +574,7 @@ def test_a_result_is_said_although_the_turn_before_was_never_ended() -> None:
     driver.connect()
     driver.elapse(1.0)
     driver.server.hear(2, "Hello?")
-    driver.deliver(3)
+    driver.deliver(4)
     driver.server.freeze()
     driver.returns(result("c1"))
     check(driver, connections=2)

@@ -92,6 +92,11 @@ class Hostile(RuleBasedStateMachine):
         ids = [f"c{self.next()}" for _ in range(count)]
         self.driver.server.call(self.driver.up or 0, *(call(i) for i in ids))
 
+    @precondition(lambda self: self.is_up)
+    @rule()
+    def model_calls_what_is_refused(self) -> None:
+        self.driver.server.call(self.driver.up or 0, call(f"r{self.next()}"), refused="<no=42>")
+
     @precondition(lambda self: self.is_up and self.driver.called)
     @rule()
     def server_repeats_a_call(self) -> None:
@@ -163,6 +168,10 @@ class Hostile(RuleBasedStateMachine):
         self.produced += running
         if running:
             self.driver.returns(*(result(call_id) for call_id in running))
+
+    @rule(reply=st.booleans())
+    def result_of_an_older_session_arrives(self, reply: bool) -> None:
+        self.finish(f"o{self.next()}", reply=reply)
 
     def finish(self, call_id: str, *, reply: bool) -> None:
         """A tool returns."""

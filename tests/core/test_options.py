@@ -20,6 +20,7 @@ MAY_BE_ZERO = {
     "transcript_grace",
     "input_buffer",
 }
+MAY_BE_NONE = {"ping_interval", "ping_timeout", "tool_answer_timeout"}
 
 
 @pytest.mark.parametrize("value", [-1, -0.001, math.nan, math.inf, -math.inf, True, "5", [1]])
