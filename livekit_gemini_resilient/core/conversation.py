@@ -421,8 +421,8 @@ class Conversation:
             self._last_sign = now
             return
         lost = self.ledger.give_up()
+        self.history.sent(lost)
         for call_id in lost:
-            self.history.heard(call_id)
             self._outcome(call_id, Outcome.UNANSWERED)
         if lost:
             error = ResultUnanswered(lost, self._options.reply_timeout)

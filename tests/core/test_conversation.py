@@ -540,6 +540,22 @@ def test_a_model_that_never_speaks_ends_in_an_error() -> None:
     later_turn_works(driver)
 
 
+def test_a_result_without_any_answer_is_not_taken_to_be_covered_by_a_handle() -> None:
+    """F5: nothing showed that the server had consumed it, so a resumed session is told it."""
+    driver = conversation(handle="none", foreign="ignored")
+    driver.lose()
+    driver.returns(result("c1"))
+    driver.server.mute = True
+    driver.settle()
+    driver.server.snapshot(2)
+    driver.deliver()
+    driver.lose()
+    driver.settle()
+    assert driver.outcome("c1") == [Outcome.UNANSWERED]
+    assert TOKEN in driver.server.live.text
+    assert driver.server.live.prompts == []
+
+
 def test_a_reply_that_freezes_ends_as_interrupted_and_is_asked_for_again() -> None:
     """B16: the agent does not stay "speaking" for ever; a pause of 7 s is left alone."""
     driver = conversation(handle="fresh", foreign="ignored")
