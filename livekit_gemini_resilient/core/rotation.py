@@ -59,7 +59,8 @@ class Rotation:
 
     Args:
         when: The safe point.
-        max_defer: Seconds for which a request waits at most while no call is open.
+        max_defer: Seconds for which a request waits at most, counted from the last moment at
+            which a call was open: the reply to its result is not cut.
         margin: Seconds before the end that the server announced at which the wait is over.
     """
 
@@ -67,19 +68,19 @@ class Rotation:
         self._when = when
         self._max_defer = max_defer
         self._margin = margin
-        self._requested_at: float | None = None
+        self._waits_since: float | None = None
         self._at_pause = False
         self._go_away: float | None = None
 
     @property
     def requested(self) -> bool:
         """Whether a restart is waiting."""
-        return self._requested_at is not None
+        return self._waits_since is not None
 
     def request(self, cause: RestartCause, *, call_open: bool, now: float) -> None:
         """Remember a request; it joins one that is waiting already."""
-        if self._requested_at is None:
-            self._requested_at = now
+        if self._waits_since is None:
+            self._waits_since = now
         if self._when is RestartWhen.AUTO and cause in _OBEYED_AT_ONCE and call_open:
             self._at_pause = True
 
@@ -91,14 +92,16 @@ class Rotation:
 
     def connection_ended(self) -> None:
         """The next connection is configured from scratch: every request is served."""
-        self._requested_at = None
+        self._waits_since = None
         self._at_pause = False
         self._go_away = None
 
     def due(self, situation: Situation, *, now: float) -> bool:
         """Whether the connection is to be closed now."""
-        if self._requested_at is None:
+        if self._waits_since is None:
             return False
+        if situation.call_open:
+            self._waits_since = now
         deadline = self.next_deadline(situation)
         if deadline is not None and now >= deadline:
             return True
@@ -112,11 +115,11 @@ class Rotation:
 
     def next_deadline(self, situation: Situation) -> float | None:
         """When the wait for the safe point is over, ``None`` if nothing waits or may end it."""
-        if self._requested_at is None:
+        if self._waits_since is None:
             return None
         bounds = []
         if not situation.call_open:
-            bounds.append(self._requested_at + self._max_defer)
+            bounds.append(self._waits_since + self._max_defer)
         if self._go_away is not None:
             bounds.append(self._go_away)
         return min(bounds, default=None)

@@ -23,6 +23,8 @@ from livekit_gemini_resilient.core.events import ServerFrame, ToolCall
 
 _CUT = "client content cut a reply that the caller heard"
 
+_QUOTE = re.compile(r'You had begun to answer: "[^"]*"')
+
 _TOKEN = re.compile(r"<[^<>]+>")
 
 
@@ -297,5 +299,5 @@ class Server:
         connection.context += lines
         connection.unconsumed += lines
         if asks:
-            notice = tokens(text.rpartition("[system notice]")[2])
+            notice = tokens(_QUOTE.sub("", text.rpartition("[system notice]")[2]))
             self.speak(number, dict.fromkeys((*self._unsaid(number), *notice)))

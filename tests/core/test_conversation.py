@@ -272,6 +272,17 @@ def test_a_request_after_the_setup_was_built_costs_another_reconnect() -> None:
     check(driver, connections=3)
 
 
+def test_the_reply_to_a_tool_that_took_long_is_not_cut_by_a_restart() -> None:
+    """Promise 4: a change asked for while the tool ran waits for the reply to its result."""
+    driver = conversation(handle="fresh", foreign="ignored")
+    driver.request_restart(RestartCause.OPTIONS)
+    driver.elapse(45.0)
+    driver.returns(result("c1"))
+    check(driver, connections=2)
+    assert not any(interrupted for _, interrupted in driver.ended)
+    assert driver.replies(TOKEN)[0].connection == 1
+
+
 @pytest.mark.parametrize("foreign", FOREIGN)
 def test_go_away_waits_for_the_reply_to_a_result(foreign: str) -> None:
     """A4 and D1: the exchange is finished first, and costs one reconnect."""

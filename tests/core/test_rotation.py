@@ -112,6 +112,16 @@ def test_max_defer_does_not_run_while_a_call_is_open() -> None:
     assert not waiting.due(AWAITING, now=1e6)
 
 
+def test_max_defer_begins_anew_when_a_long_call_was_answered() -> None:
+    """Else the reply to its result would be cut at its first word."""
+    waiting = rotation()
+    waiting.request(RestartCause.OPTIONS, call_open=True, now=0.0)
+    assert not waiting.due(AWAITING, now=60.0)
+    speaking = situation(speaking=True, turn_over=False)
+    assert not waiting.due(speaking, now=61.0)
+    assert waiting.next_deadline(speaking) == 90.0
+
+
 @pytest.mark.parametrize("open_call", [True, False])
 def test_the_end_that_the_server_announced_is_a_deadline(open_call: bool) -> None:
     """D4: less a margin, whatever else is going on."""
