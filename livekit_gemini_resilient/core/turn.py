@@ -3,7 +3,7 @@
 Theory of operation
 ===================
 
-The wire has no turn ids, so every frame is read against one explicit state. ``_TABLE`` names the
+The wire has no turn ids, so every frame is read against one explicit state. ``TABLE`` names the
 next state for each pair; what is done on the way stands in ``_on_…`` below.
 
 * The caller's words or real content (audio, text, a call) open a generation. Empty and usage-only
@@ -31,7 +31,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
 
 from .events import ServerFrame, ToolCall
 from .reports import (
@@ -48,98 +47,7 @@ from .reports import (
     TurnEnded,
     Wrote,
 )
-
-
-class TurnState(Enum):
-    """Where the conversation stands, seen from the client."""
-
-    IDLE = "idle"
-    """Nobody's turn."""
-    LISTENING = "listening"
-    """The caller's words have opened a generation; the model has not spoken."""
-    GENERATING = "generating"
-    """The model speaks."""
-    GENERATION_COMPLETED = "generation_completed"
-    """It has said all; the server has not ended the turn."""
-    AWAITING_TOOLS = "awaiting_tools"
-    """The model waits for results."""
-    TRAILING = "trailing"
-    """The model waits for results, and more of what it said before keeps arriving."""
-    INTERRUPTED = "interrupted"
-    """The server stopped the model; what trails is dropped."""
-    HUSHED = "hushed"
-    """The server reported an interruption while nothing was open."""
-
-
-class _Sign(Enum):
-    """What a frame, a deadline or the session can mean to the tracker."""
-
-    WORDS = "words"
-    AUDIO = "audio"
-    TEXT = "text"
-    CALLS = "calls"
-    COMPLETE = "generation_complete"
-    TURN_END = "turn_complete"
-    INTERRUPT = "interrupted"
-    ANSWERED = "answered"
-    QUIET = "quiet"
-    STALLED = "stalled"
-
-
-_S, _E = TurnState, _Sign
-
-_TABLE: dict[tuple[TurnState, _Sign], TurnState] = {
-    (_S.IDLE, _E.WORDS): _S.LISTENING,
-    (_S.IDLE, _E.AUDIO): _S.GENERATING,
-    (_S.IDLE, _E.TEXT): _S.GENERATING,
-    (_S.IDLE, _E.CALLS): _S.AWAITING_TOOLS,
-    (_S.IDLE, _E.INTERRUPT): _S.HUSHED,
-    (_S.LISTENING, _E.AUDIO): _S.GENERATING,
-    (_S.LISTENING, _E.TEXT): _S.GENERATING,
-    (_S.LISTENING, _E.CALLS): _S.AWAITING_TOOLS,
-    (_S.LISTENING, _E.TURN_END): _S.IDLE,
-    (_S.LISTENING, _E.STALLED): _S.IDLE,
-    (_S.GENERATING, _E.CALLS): _S.AWAITING_TOOLS,
-    (_S.GENERATING, _E.COMPLETE): _S.GENERATION_COMPLETED,
-    (_S.GENERATING, _E.TURN_END): _S.IDLE,
-    (_S.GENERATING, _E.INTERRUPT): _S.INTERRUPTED,
-    (_S.GENERATING, _E.STALLED): _S.IDLE,
-    (_S.GENERATION_COMPLETED, _E.AUDIO): _S.GENERATING,
-    (_S.GENERATION_COMPLETED, _E.CALLS): _S.AWAITING_TOOLS,
-    (_S.GENERATION_COMPLETED, _E.TURN_END): _S.IDLE,
-    (_S.GENERATION_COMPLETED, _E.INTERRUPT): _S.INTERRUPTED,
-    (_S.GENERATION_COMPLETED, _E.STALLED): _S.IDLE,
-    (_S.AWAITING_TOOLS, _E.AUDIO): _S.TRAILING,
-    (_S.AWAITING_TOOLS, _E.TEXT): _S.TRAILING,
-    (_S.AWAITING_TOOLS, _E.ANSWERED): _S.IDLE,
-    (_S.TRAILING, _E.CALLS): _S.AWAITING_TOOLS,
-    (_S.TRAILING, _E.COMPLETE): _S.AWAITING_TOOLS,
-    (_S.TRAILING, _E.TURN_END): _S.AWAITING_TOOLS,
-    (_S.TRAILING, _E.INTERRUPT): _S.AWAITING_TOOLS,
-    (_S.TRAILING, _E.QUIET): _S.AWAITING_TOOLS,
-    (_S.TRAILING, _E.ANSWERED): _S.IDLE,
-    (_S.INTERRUPTED, _E.WORDS): _S.LISTENING,
-    (_S.INTERRUPTED, _E.CALLS): _S.AWAITING_TOOLS,
-    (_S.INTERRUPTED, _E.TURN_END): _S.IDLE,
-    (_S.INTERRUPTED, _E.QUIET): _S.IDLE,
-    (_S.HUSHED, _E.WORDS): _S.LISTENING,
-    (_S.HUSHED, _E.AUDIO): _S.GENERATING,
-    (_S.HUSHED, _E.TEXT): _S.GENERATING,
-    (_S.HUSHED, _E.CALLS): _S.AWAITING_TOOLS,
-    (_S.HUSHED, _E.TURN_END): _S.IDLE,
-}
-"""A pair that is not here leaves the state as it is."""
-
-_BEFORE_ITS_OWN_END = (_S.IDLE, _S.LISTENING, _S.GENERATING)
-"""States in which a ``turnComplete`` can still be the one of an interrupted turn: an undisturbed
-turn ends after ``generationComplete`` (recorded)."""
-
-
-_SAME_TURN = (_S.AWAITING_TOOLS, _S.GENERATION_COMPLETED)
-"""States in which more of the model belongs to the turn that was there before."""
-
-_MAY_STALL = (_S.LISTENING, _S.GENERATING, _S.GENERATION_COMPLETED)
-"""States that only the server ends. While it waits for tools, the tools do."""
+from .turn_state import BEFORE_ITS_OWN_END, MAY_STALL, SAME_TURN, TABLE, Sign, TurnState
 
 
 @dataclass(slots=True)
@@ -222,16 +130,16 @@ class TurnTracker:
         if frame.user_words:
             yield from self._words(frame.user_words, now)
         for data in frame.audio:
-            yield from self._content(_Sign.AUDIO, data, "", now)
+            yield from self._content(Sign.AUDIO, data, "", now)
         if frame.text:
-            yield from self._content(_Sign.TEXT, b"", frame.text, now)
+            yield from self._content(Sign.TEXT, b"", frame.text, now)
         if frame.calls:
             yield from self._calls(frame.calls)
         if frame.generation_complete:
             yield from self._complete(now)
         if frame.turn_complete:
             yield from self._turn_end()
-        may_stall = self.state in _MAY_STALL
+        may_stall = self.state in MAY_STALL
         self._stalls_at = now + self._stalled_after if may_stall else None
 
     def answered(self, *, now: float) -> Iterator[Report]:
@@ -244,7 +152,7 @@ class TurnTracker:
         if self.state is TurnState.TRAILING:
             yield from self._close(Ending.COMPLETED)
             self._deadline = None
-        self._step(_Sign.ANSWERED)
+        self._step(Sign.ANSWERED)
 
     def advance(self, *, now: float) -> Iterator[Report]:
         """A deadline may have passed."""
@@ -263,11 +171,12 @@ class TurnTracker:
         self._deadline = self._stalls_at = None
         self._owed_ends = 0
         self._turn_has_content = False
+        self._words_over = True
 
     # ------------------------------------------------------------ what happens on the way
 
-    def _step(self, sign: _Sign) -> None:
-        self.state = _TABLE.get((self.state, sign), self.state)
+    def _step(self, sign: Sign) -> None:
+        self.state = TABLE.get((self.state, sign), self.state)
 
     def _fell_quiet(self) -> Iterator[Report]:
         self._deadline = None
@@ -275,7 +184,7 @@ class TurnTracker:
             yield from self._close(Ending.COMPLETED)
         if self.state is TurnState.INTERRUPTED:
             self._owed_ends += 1
-        self._step(_Sign.QUIET)
+        self._step(Sign.QUIET)
 
     def _stalled(self) -> Iterator[Report]:
         cut = self.state is TurnState.GENERATING
@@ -284,13 +193,13 @@ class TurnTracker:
         self._owed_ends += 1
         self._turn_has_content = False
         self._words_over = True
-        self._step(_Sign.STALLED)
+        self._step(Sign.STALLED)
 
     def _interrupt(self, now: float) -> Iterator[Report]:
         if self.state is not TurnState.LISTENING:
             yield from self._close(Ending.INTERRUPTED)
             self._turn_has_content = False
-        self._step(_Sign.INTERRUPT)
+        self._step(Sign.INTERRUPT)
         if self.state is TurnState.INTERRUPTED:
             self._deadline = now + self.interrupted_pause
         yield BargedIn()
@@ -309,14 +218,14 @@ class TurnTracker:
             self._owed_ends += 1
         if between_turns:
             yield from self._open_generation(continues=False)
-        self._step(_Sign.WORDS)
+        self._step(Sign.WORDS)
         yield Heard(text=text, new_turn=new_turn)
 
-    def _content(self, sign: _Sign, data: bytes, text: str, now: float) -> Iterator[Report]:
+    def _content(self, sign: Sign, data: bytes, text: str, now: float) -> Iterator[Report]:
         if self.state is TurnState.INTERRUPTED:
             self._deadline = now + self.interrupted_pause
             return
-        if sign is _Sign.TEXT and self.state is TurnState.GENERATION_COMPLETED:
+        if sign is Sign.TEXT and self.state is TurnState.GENERATION_COMPLETED:
             if self._open:
                 yield Wrote(generation=self._open.number, text=text)
             return
@@ -324,11 +233,11 @@ class TurnTracker:
             yield from self._close(Ending.COMPLETED)
             yield from self._open_generation(continues=True)
         elif self._open is None:
-            yield from self._open_generation(continues=self.state in _SAME_TURN)
+            yield from self._open_generation(continues=self.state in SAME_TURN)
         self._step(sign)
         yield from self._start()
         assert self._open is not None
-        if sign is _Sign.AUDIO:
+        if sign is Sign.AUDIO:
             yield Spoke(generation=self._open.number, data=data)
         else:
             yield Wrote(generation=self._open.number, text=text)
@@ -337,12 +246,12 @@ class TurnTracker:
 
     def _calls(self, calls: tuple[ToolCall, ...]) -> Iterator[Report]:
         if self._open is None:
-            yield from self._open_generation(continues=self.state in _SAME_TURN)
+            yield from self._open_generation(continues=self.state in SAME_TURN)
         assert self._open is not None
         yield from self._start()
         yield Called(generation=self._open.number, calls=calls)
         yield from self._close(Ending.COMPLETED)
-        self._step(_Sign.CALLS)
+        self._step(Sign.CALLS)
         self._deadline = None
 
     def _complete(self, now: float) -> Iterator[Report]:
@@ -353,17 +262,17 @@ class TurnTracker:
             self._open.audio_ended = True
             yield AudioEnded(generation=self._open.number)
             self._deadline = now + self._transcript_grace
-        self._step(_Sign.COMPLETE)
+        self._step(Sign.COMPLETE)
 
     def _turn_end(self) -> Iterator[Report]:
-        if self._owed_ends and self.state in _BEFORE_ITS_OWN_END:
+        if self._owed_ends and self.state in BEFORE_ITS_OWN_END:
             self._owed_ends -= 1
             return
         self._owed_ends = 0
         tail = self.state in (TurnState.INTERRUPTED, TurnState.HUSHED)
         waiting = self.state in (TurnState.AWAITING_TOOLS, TurnState.TRAILING)
         yield from self._close(Ending.COMPLETED)
-        self._step(_Sign.TURN_END)
+        self._step(Sign.TURN_END)
         self._deadline = None
         empty = not self._turn_has_content
         self._turn_has_content = False

@@ -144,16 +144,18 @@ class Server:
         if not self._outbox:
             return None
         out = self._outbox.popleft()
-        self.connections[out.connection].seen.update(c.call_id for c in out.frame.calls)
+        connection = self.connections[out.connection]
+        news = [c for c in out.frame.calls if c.call_id not in connection.seen]
+        connection.seen.update(c.call_id for c in out.frame.calls)
         if out.frame.calls:
             # what was said before a call was said
             for reply in self.replies:
                 reply.done = reply.done or (reply.begun and reply.connection == out.connection)
-        if out.frame.calls or out.frame.audio:
-            self.connections[out.connection].unconsumed.clear()
+        if out.frame.audio or (news and not out.frame.calls_refused):
+            connection.unconsumed.clear()
         if out.reply is not None and out.frame.text:
             out.reply.begun = True
-            self.connections[out.connection].context.append("model: " + out.reply.text)
+            connection.context.append("model: " + out.reply.text)
         if out.reply is not None and out.frame.generation_complete:
             out.reply.done = True
         return out.frame
@@ -171,7 +173,7 @@ class Server:
         self._stuck.clear()
         self.send(number, user_words=words)
         if answer:
-            self.speak(number, self._unsaid(number))
+            self.speak(number, self.unsaid(number))
 
     def call(self, number: int, *calls: ToolCall, refused: str | None = None) -> None:
         """The model calls functions, in one message; ``tool_choice="none"`` refuses them."""
@@ -236,7 +238,7 @@ class Server:
                 continue
             connection.context.append("result: " + result.output)
         if own or self.foreign == "answered":
-            self.speak(number, self._unsaid(number))
+            self.speak(number, self.unsaid(number))
         elif self.foreign == "empty":
             self.send(number, turn_complete=True)
 
@@ -271,7 +273,8 @@ class Server:
         self._stuck += [out.reply for out in self._outbox if out.reply]
         self._outbox = deque(out for out in self._outbox if not out.reply)
 
-    def _unsaid(self, number: int) -> list[str]:
+    def unsaid(self, number: int) -> list[str]:
+        """Results that this connection knows and the model has not spoken about."""
         text = self.connections[number].text
         queued = {
             t for o in self._outbox if o.connection == number and o.reply for t in o.reply.about
@@ -300,4 +303,4 @@ class Server:
         connection.unconsumed += lines
         if asks:
             notice = tokens(_QUOTE.sub("", text.rpartition("[system notice]")[2]))
-            self.speak(number, dict.fromkeys((*self._unsaid(number), *notice)))
+            self.speak(number, dict.fromkeys((*self.unsaid(number), *notice)))

@@ -15,8 +15,9 @@ from hypothesis.stateful import (
 )
 
 from livekit_gemini_resilient.core import wording
-from livekit_gemini_resilient.core.delivery import Known, Ledger, Record, Reply, Route
+from livekit_gemini_resilient.core.delivery import Ledger
 from livekit_gemini_resilient.core.effects import Outcome
+from livekit_gemini_resilient.core.record import Known, Record, Reply, Route
 
 from .driver import call, result
 

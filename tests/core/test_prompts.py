@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from livekit_gemini_resilient.core.behaviour import Behaviour, Trigger
-from livekit_gemini_resilient.core.delivery import Record, Reply, Route
 from livekit_gemini_resilient.core.effects import SendContent, SendText
 from livekit_gemini_resilient.core.events import Turn
 from livekit_gemini_resilient.core.prompts import Prompts
+from livekit_gemini_resilient.core.record import Record, Reply, Route
 from livekit_gemini_resilient.core.wording import MARK
 
 from .driver import call, result

@@ -23,7 +23,8 @@ from livekit_gemini_resilient.core.reports import (
     TurnEnded,
     Wrote,
 )
-from livekit_gemini_resilient.core.turn import TurnState, TurnTracker
+from livekit_gemini_resilient.core.turn import TurnTracker
+from livekit_gemini_resilient.core.turn_state import TurnState
 
 AUDIO = b"\x00\x00"
 CALL = ToolCall(call_id="c1", name="lookup", arguments="{}")
@@ -249,7 +250,7 @@ def test_words_long_after_a_call_are_a_new_turn_of_the_caller() -> None:
     assert turns.see("words") == [Heard(text=" Hi", new_turn=True)]
 
 
-@pytest.mark.parametrize("end", ["turn_end", "time passes"])
+@pytest.mark.parametrize("end", ["turn_end", "time passes", "lost"])
 def test_words_after_a_turn_without_an_answer_are_a_message_of_their_own(end: str) -> None:
     """A handle may have covered the words before; a message is covered whole or not at all."""
     turns = Turns()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from livekit_gemini_resilient.core import wording
-from livekit_gemini_resilient.core.delivery import Record, Reply
 from livekit_gemini_resilient.core.events import ToolCall, ToolResult
+from livekit_gemini_resilient.core.record import Record, Reply
 
 CALL = ToolCall(call_id="c1", name="lookup", arguments='{"q": 1}')
 
