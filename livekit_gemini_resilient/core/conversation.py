@@ -17,7 +17,7 @@ from dataclasses import replace
 from ..options import ResilienceOptions
 from . import wording
 from .behaviour import Behaviour
-from .delivery import Ledger, Record, Reply
+from .delivery import Ledger
 from .effects import (
     Effect,
     FailReply,
@@ -50,11 +50,13 @@ from .history import History
 from .intake import Intake
 from .link import Link, LinkState
 from .prompts import Prompts
+from .record import Record, Reply
 from .reports import Report, Started, TurnEnded
 from .requests import Requests
 from .rotation import RestartWhen, Rotation, Situation
 from .speech import Speech
-from .turn import TurnState, TurnTracker
+from .turn import TurnTracker
+from .turn_state import TurnState
 from .uplink import Uplink
 
 _REFUSED = frozenset({1007, 1008})

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from . import wording
 from .behaviour import Behaviour, Trigger
-from .delivery import Record, Reply, Route
 from .effects import Effect, SendContent, SendText
 from .events import Turn
+from .record import Record, Reply, Route
 
 
 class Prompts:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from .delivery import Record
 from .events import ToolCall, ToolResult
+from .record import Record
 
 MARK = "[system notice]"
 

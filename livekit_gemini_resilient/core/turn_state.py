@@ -1,0 +1,97 @@
+"""The states of a turn, and the table of what leads from one to the next."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class TurnState(Enum):
+    """Where the conversation stands, seen from the client."""
+
+    IDLE = "idle"
+    """Nobody's turn."""
+    LISTENING = "listening"
+    """The caller's words have opened a generation; the model has not spoken."""
+    GENERATING = "generating"
+    """The model speaks."""
+    GENERATION_COMPLETED = "generation_completed"
+    """It has said all; the server has not ended the turn."""
+    AWAITING_TOOLS = "awaiting_tools"
+    """The model waits for results."""
+    TRAILING = "trailing"
+    """The model waits for results, and more of what it said before keeps arriving."""
+    INTERRUPTED = "interrupted"
+    """The server stopped the model; what trails is dropped."""
+    HUSHED = "hushed"
+    """The server reported an interruption while nothing was open."""
+
+
+class Sign(Enum):
+    """What a frame, a deadline or the session can mean to the tracker."""
+
+    WORDS = "words"
+    AUDIO = "audio"
+    TEXT = "text"
+    CALLS = "calls"
+    COMPLETE = "generation_complete"
+    TURN_END = "turn_complete"
+    INTERRUPT = "interrupted"
+    ANSWERED = "answered"
+    QUIET = "quiet"
+    STALLED = "stalled"
+
+
+_S, _E = TurnState, Sign
+
+TABLE: dict[tuple[TurnState, Sign], TurnState] = {
+    (_S.IDLE, _E.WORDS): _S.LISTENING,
+    (_S.IDLE, _E.AUDIO): _S.GENERATING,
+    (_S.IDLE, _E.TEXT): _S.GENERATING,
+    (_S.IDLE, _E.CALLS): _S.AWAITING_TOOLS,
+    (_S.IDLE, _E.INTERRUPT): _S.HUSHED,
+    (_S.LISTENING, _E.AUDIO): _S.GENERATING,
+    (_S.LISTENING, _E.TEXT): _S.GENERATING,
+    (_S.LISTENING, _E.CALLS): _S.AWAITING_TOOLS,
+    (_S.LISTENING, _E.TURN_END): _S.IDLE,
+    (_S.LISTENING, _E.STALLED): _S.IDLE,
+    (_S.GENERATING, _E.CALLS): _S.AWAITING_TOOLS,
+    (_S.GENERATING, _E.COMPLETE): _S.GENERATION_COMPLETED,
+    (_S.GENERATING, _E.TURN_END): _S.IDLE,
+    (_S.GENERATING, _E.INTERRUPT): _S.INTERRUPTED,
+    (_S.GENERATING, _E.STALLED): _S.IDLE,
+    (_S.GENERATION_COMPLETED, _E.AUDIO): _S.GENERATING,
+    (_S.GENERATION_COMPLETED, _E.CALLS): _S.AWAITING_TOOLS,
+    (_S.GENERATION_COMPLETED, _E.TURN_END): _S.IDLE,
+    (_S.GENERATION_COMPLETED, _E.INTERRUPT): _S.INTERRUPTED,
+    (_S.GENERATION_COMPLETED, _E.STALLED): _S.IDLE,
+    (_S.AWAITING_TOOLS, _E.AUDIO): _S.TRAILING,
+    (_S.AWAITING_TOOLS, _E.TEXT): _S.TRAILING,
+    (_S.AWAITING_TOOLS, _E.ANSWERED): _S.IDLE,
+    (_S.TRAILING, _E.CALLS): _S.AWAITING_TOOLS,
+    (_S.TRAILING, _E.COMPLETE): _S.AWAITING_TOOLS,
+    (_S.TRAILING, _E.TURN_END): _S.AWAITING_TOOLS,
+    (_S.TRAILING, _E.INTERRUPT): _S.AWAITING_TOOLS,
+    (_S.TRAILING, _E.QUIET): _S.AWAITING_TOOLS,
+    (_S.TRAILING, _E.ANSWERED): _S.IDLE,
+    (_S.INTERRUPTED, _E.WORDS): _S.LISTENING,
+    (_S.INTERRUPTED, _E.CALLS): _S.AWAITING_TOOLS,
+    (_S.INTERRUPTED, _E.TURN_END): _S.IDLE,
+    (_S.INTERRUPTED, _E.QUIET): _S.IDLE,
+    (_S.HUSHED, _E.WORDS): _S.LISTENING,
+    (_S.HUSHED, _E.AUDIO): _S.GENERATING,
+    (_S.HUSHED, _E.TEXT): _S.GENERATING,
+    (_S.HUSHED, _E.CALLS): _S.AWAITING_TOOLS,
+    (_S.HUSHED, _E.TURN_END): _S.IDLE,
+}
+"""A pair that is not here leaves the state as it is."""
+
+BEFORE_ITS_OWN_END = (_S.IDLE, _S.LISTENING, _S.GENERATING)
+"""States in which a ``turnComplete`` can still be the one of an interrupted turn: an undisturbed
+turn ends after ``generationComplete`` (recorded)."""
+
+
+SAME_TURN = (_S.AWAITING_TOOLS, _S.GENERATION_COMPLETED)
+"""States in which more of the model belongs to the turn that was there before."""
+
+MAY_STALL = (_S.LISTENING, _S.GENERATING, _S.GENERATION_COMPLETED)
+"""States that only the server ends. While it waits for tools, the tools do."""
