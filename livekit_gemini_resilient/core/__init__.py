@@ -9,7 +9,10 @@ Where a question lives:
 ``events``          what the adapter may tell the core
 ``effects``         what the core may ask of the adapter
 ``delivery``        which result does the model have, and is a reply to it still due?
+``record``          one call and what became of it
+``telling``         how does a result reach the model on this connection?
 ``turn``            whose turn is it, and which generation does a frame belong to?
+``turn_state``      the states of a turn, and what leads from one to the next
 ``rotation``        may the connection be replaced now?
 ``link``            which connection is there, and what follows when it ends?
 ``recovery``        what is to be done about a failure?

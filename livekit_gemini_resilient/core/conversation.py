@@ -5,8 +5,7 @@ be replaced? is a result to be answered on the connection that asked for it? is 
 told something in words? is a reply to be asked for? may the caller's audio flow? So the order in
 which things are written does not depend on the order in which they happened.
 
-A connection that resumes with exchanges left open is *settled* first: their responses go out, all
-other input is held, and what had no effect is said in words afterwards.
+While a resumed connection is being settled (see ``telling``) all other input is held.
 """
 
 from __future__ import annotations
@@ -22,14 +21,11 @@ from .effects import (
     Effect,
     FailReply,
     Outcome,
-    ReportError,
     ReportOutcome,
     ReportUsage,
-    SendContent,
     SendInput,
-    SendToolResponse,
 )
-from .errors import ReplyRefused, ResultUnanswered
+from .errors import ReplyRefused
 from .events import (
     Connected,
     ConnectionLost,
@@ -44,17 +40,16 @@ from .events import (
     ServerFrame,
     SetupBuilt,
     ToolResult,
-    Turn,
 )
 from .history import History
 from .intake import Intake
 from .link import Link, LinkState
 from .prompts import Prompts
-from .record import Record, Reply
 from .reports import Report, Started, TurnEnded
 from .requests import Requests
-from .rotation import RestartWhen, Rotation, Situation
+from .rotation import HANDLE_GRACE, RestartWhen, Rotation, Situation
 from .speech import Speech
+from .telling import Telling
 from .turn import TurnTracker
 from .turn_state import TurnState
 from .uplink import Uplink
@@ -119,10 +114,14 @@ class Conversation:
         )
         self._out: list[Effect] = []
         self._intake = Intake()
-        self._instructions: str | None = None
-        self._last_sign = 0.0
-        self._settle_until = 0.0
-        self._batch_until: float | None = None
+        self._telling = Telling(
+            options=options,
+            ledger=self.ledger,
+            history=self.history,
+            prompts=self._prompts,
+            speech=self._speech,
+            tools_block=tools_block,
+        )
 
     # ------------------------------------------------------------ the surface
 
@@ -142,9 +141,9 @@ class Conversation:
         """A deadline may have passed."""
         self._show(self.turn.advance(now=now))
         self._out += self._requests.advance(now=now)
-        self._free_the_model(now)
+        self._out += self._telling.free(self.link.number if self.link.is_up else 0, now=now)
         if self._reply_deadline is not None and now >= self._reply_deadline:
-            self._ask_again(now)
+            self._out += self._telling.ask_again(now=now)
         self._pump(now)
         return self._take()
 
@@ -154,11 +153,11 @@ class Conversation:
         deadlines = [self.turn.next_deadline, self._requests.next_deadline, self._reply_deadline]
         deadlines.append(self.ledger.next_deadline)
         if self.link.state is LinkState.SETTLING:
-            deadlines.append(self._settle_until)
+            deadlines.append(self._telling.settled_at)
         if self.link.is_up:
             deadlines.append(self._rotation.next_deadline(self._situation))
         if self._may_speak_up:
-            deadlines.append(self._batch_until)
+            deadlines.append(self._telling.batch_deadline)
         return min((d for d in deadlines if d is not None), default=None)
 
     @property
@@ -179,7 +178,7 @@ class Conversation:
                 self._frame(event, now)
             case SetupBuilt():
                 self._rotation.connection_ended()
-                self._instructions = None
+                self._telling.instructions = None
             case Connected():
                 self._connected(event, now)
             case ConnectionLost():
@@ -189,7 +188,7 @@ class Conversation:
             case RestartRequested(cause=cause):
                 self._rotation.request(cause, call_open=self.ledger.running, now=now)
             case InstructionsChanged(text=text):
-                self._instructions = text
+                self._telling.instructions = text
             case ReplyRequested():
                 self._reply_requested(event, now)
             case ReplyWithdrawn(request=request):
@@ -200,7 +199,7 @@ class Conversation:
     def _frame(self, frame: ServerFrame, now: float) -> None:
         if frame.connection != self.link.number or not self.link.is_up:
             return
-        self._last_sign = now
+        self._telling.sign(now=now)
         self._prompts.frame_received()
         # a call that is delivered again is no sign of the model
         calls = tuple(call for call in frame.calls if self.ledger.get(call.call_id) is None)
@@ -232,7 +231,7 @@ class Conversation:
                     # the settled response is being answered: that is the reply
                     self.link.state = LinkState.OPEN
             elif isinstance(report, TurnEnded) and report.empty and settling:
-                self._settle_until = self._last_sign
+                self._telling.settled_in_vain()
             elif isinstance(report, TurnEnded) and not report.empty:
                 self.link.progressed()
 
@@ -276,7 +275,7 @@ class Conversation:
             return
         from_outside = self.link.resumed and not self.link.ever_opened
         self._out += self.link.opened(now=now)
-        self._last_sign = now
+        self._telling.sign(now=now)
         self._prompts.connection_opened()
         self.history.connection_opened(resumed=self.link.resumed)
         self._intake.connected(event.items)
@@ -286,14 +285,9 @@ class Conversation:
                 self.history.heard(item.result.call_id if item.result else item.item_id)
             self.history.handle_received()
         if self.link.resumed:
-            self._settle(now)
-
-    def _settle(self, now: float) -> None:
-        responses = self.ledger.settle(self.link.number, wording.still_running)
-        if responses:
-            self._out.append(SendToolResponse(results=responses))
-            self.link.state = LinkState.SETTLING
-            self._settle_until = now + self._options.settle_grace
+            settling = self._telling.settle(self.link.number, now=now)
+            self._out += settling
+            self.link.state = LinkState.SETTLING if settling else self.link.state
 
     def _lost(self, event: ConnectionLost, now: float) -> None:
         gone = self.link.state in (LinkState.DOWN, LinkState.ENDED)
@@ -313,22 +307,23 @@ class Conversation:
 
     def _pump(self, now: float) -> None:
         self.ledger.watch(now=now, timeout=self._options.tool_answer_timeout)
-        if self.link.state is LinkState.SETTLING and now >= self._settle_until:
+        if self.link.state is LinkState.SETTLING and now >= self._telling.settled_at:
             self.ledger.settle_failed(self.link.number)
             self.link.state = LinkState.OPEN
         if self.link.is_up and self._rotation.due(self._situation, now=now):
             self._out.append(self.link.close())
         if self.link.state is not LinkState.OPEN:
             return
-        self._respond(now)
+        self._out += self._telling.respond(self.link.number, now=now)
         if not self.ledger.open_on(self.link.number):
             self._show(self.turn.answered(now=now))
         if self._may_speak_up:
-            self._speak_up(now)
+            self._out += self._telling.speak_up(self.link.number, self._intake.items, now=now)
         if self._requests.waiting and not self._blocked:
-            self._out += self._prompts.ask(self._requests.instructions, self._missing())
+            turns = self._telling.missing(self._intake.items)
+            self._out += self._prompts.ask(self._requests.instructions, turns)
             self._requests.mark_written(now=now)
-            self._last_sign = now
+            self._telling.sign(now=now)
         for piece in self.uplink.drain():
             self._out.append(SendInput(piece=piece))
 
@@ -357,78 +352,13 @@ class Conversation:
             call_open=self.ledger.open_on(self.link.number),
             reply_due=self._reply_coming,
             settling=self.link.state is LinkState.SETTLING,
+            handle_until=0.0 if self.history.is_covered else self.turn.ended_at + HANDLE_GRACE,
         )
-
-    def _respond(self, now: float) -> None:
-        results = self.ledger.tell_by_response(self.link.number)
-        if results:
-            self._out.append(SendToolResponse(results=results))
-            self._speech.told()
-            self._last_sign = now
-
-    def _missing(self) -> tuple[Turn, ...]:
-        """What this connection does not know; once this was called, it is told."""
-        turns, ids = self.history.missing(self._intake.items, skip=self.ledger.untold)
-        self.history.sent(ids)
-        return turns
-
-    def _speak_up(self, now: float) -> None:
-        if self._instructions is not None:
-            system = Turn(role="system", parts=(self._instructions,))
-            self._out.append(SendContent(turns=(system,), turn_complete=False))
-            self._instructions = None
-        turns = self._missing()
-        records = self._to_say(now)
-        if not records:
-            self._out += self._prompts.inform(turns)
-            return
-        self._out += self._prompts.say(records, turns)
-        self.ledger.said(records, self.link.number)
-        self._speech.told()
-        self._last_sign = now
-
-    def _to_say(self, now: float) -> tuple[Record, ...]:
-        """Results to put into words: those of one batch together, but not without end."""
-        records = self.ledger.to_say(self.link.number)
-        whole = tuple(r for r in records if self.ledger.is_whole(r) or not self._tools_block)
-        if self._batch_until is None:
-            self._batch_until = now + self._options.reply_timeout
-        if len(whole) < len(records) and now < self._batch_until:
-            return whole
-        self._batch_until = None
-        return records
-
-    # ------------------------------------------------------------ what does not come
 
     @property
     def _reply_deadline(self) -> float | None:
-        silent = any(r.waits_for_reply and r.reply is Reply.DUE for r in self.ledger)
-        if self.link.state is not LinkState.OPEN or not silent or not self._reply_coming:
-            return None
-        return self._last_sign + self._options.reply_timeout
-
-    def _free_the_model(self, now: float) -> None:
-        """Answer calls whose tools take too long, so that the model is not mute for good."""
-        up = self.link.state is LinkState.OPEN
-        late = self.ledger.expire(self.link.number if up else 0, now=now)
-        if late:
-            self._out.append(SendToolResponse(results=tuple(map(wording.still_running, late))))
-            self._last_sign = now
-
-    def _ask_again(self, now: float) -> None:
-        records = self.ledger.ask_again()
-        if records:
-            self._out += self._prompts.remind(records)
-            self._speech.told()
-            self._last_sign = now
-            return
-        lost = self.ledger.give_up()
-        self.history.sent(lost)
-        for call_id in lost:
-            self._outcome(call_id, Outcome.UNANSWERED)
-        if lost:
-            error = ResultUnanswered(lost, self._options.reply_timeout)
-            self._out.append(ReportError(error=error, recoverable=True))
+        waits = self.link.state is LinkState.OPEN and self._reply_coming
+        return self._telling.reply_deadline if waits else None
 
     def _take(self) -> list[Effect]:
         out, self._out = self._out, []

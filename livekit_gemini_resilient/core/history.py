@@ -49,6 +49,11 @@ class History:
         if not resumed:
             self._covered.clear()
 
+    @property
+    def is_covered(self) -> bool:
+        """Whether the newest handle covers all that the server has."""
+        return self._known <= self._covered
+
     def has(self, known_as: str) -> bool:
         """Whether the present connection has it or is about to."""
         return known_as in self._known or known_as in self._sent

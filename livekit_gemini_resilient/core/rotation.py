@@ -34,6 +34,10 @@ class RestartWhen(Enum):
     """At once."""
 
 
+HANDLE_GRACE = 0.25
+"""Seconds. A handle that covers a turn follows its end by 20 to 70 ms (observed); with it the next
+connection need not be told the turn again as text."""
+
 _OBEYED_AT_ONCE = frozenset({RestartCause.TOOLS, RestartCause.INSTRUCTIONS})
 """What the next reply must already obey."""
 
@@ -52,6 +56,8 @@ class Situation:
     """The model was told a result and has not finished speaking about it."""
     settling: bool
     """What was left over from the connection before is being told."""
+    handle_until: float = 0.0
+    """Until when a handle that covers the last turn may be on its way, in loop seconds."""
 
 
 class Rotation:
@@ -111,7 +117,7 @@ class Rotation:
             return False
         if self._when is RestartWhen.PAUSE or self._at_pause:
             return True
-        return situation.turn_over and not situation.call_open
+        return _exchange_is_over(situation) and now >= situation.handle_until
 
     def next_deadline(self, situation: Situation) -> float | None:
         """When the wait for the safe point is over, ``None`` if nothing waits or may end it."""
@@ -122,4 +128,11 @@ class Rotation:
             bounds.append(self._waits_since + self._max_defer)
         if self._go_away is not None:
             bounds.append(self._go_away)
+        if _exchange_is_over(situation):
+            bounds.append(situation.handle_until)
         return min(bounds, default=None)
+
+
+def _exchange_is_over(situation: Situation) -> bool:
+    busy = situation.speaking or situation.reply_due or situation.settling
+    return situation.turn_over and not situation.call_open and not busy

@@ -85,6 +85,8 @@ class TurnTracker:
         stalled_after: float,
     ) -> None:
         self.state = TurnState.IDLE
+        self.ended_at = float("-inf")
+        """When the server last ended a turn, in loop seconds."""
         self._trailing_quiet = trailing_quiet
         self._transcript_grace = transcript_grace
         self._tools_block = tools_block
@@ -138,7 +140,7 @@ class TurnTracker:
         if frame.generation_complete:
             yield from self._complete(now)
         if frame.turn_complete:
-            yield from self._turn_end()
+            yield from self._turn_end(now)
         may_stall = self.state in MAY_STALL
         self._stalls_at = now + self._stalled_after if may_stall else None
 
@@ -264,7 +266,7 @@ class TurnTracker:
             self._deadline = now + self._transcript_grace
         self._step(Sign.COMPLETE)
 
-    def _turn_end(self) -> Iterator[Report]:
+    def _turn_end(self, now: float) -> Iterator[Report]:
         if self._owed_ends and self.state in BEFORE_ITS_OWN_END:
             self._owed_ends -= 1
             return
@@ -273,6 +275,7 @@ class TurnTracker:
         waiting = self.state in (TurnState.AWAITING_TOOLS, TurnState.TRAILING)
         yield from self._close(Ending.COMPLETED)
         self._step(Sign.TURN_END)
+        self.ended_at = now
         self._deadline = None
         empty = not self._turn_has_content
         self._turn_has_content = False

@@ -147,7 +147,7 @@ class Server:
         connection = self.connections[out.connection]
         news = [c for c in out.frame.calls if c.call_id not in connection.seen]
         connection.seen.update(c.call_id for c in out.frame.calls)
-        if out.frame.calls:
+        if out.frame.calls and not out.frame.calls_refused:
             # what was said before a call was said
             for reply in self.replies:
                 reply.done = reply.done or (reply.begun and reply.connection == out.connection)

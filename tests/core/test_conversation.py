@@ -23,6 +23,7 @@ from livekit_gemini_resilient.core.events import (
     RestartCause,
 )
 from livekit_gemini_resilient.core.link import LinkState
+from livekit_gemini_resilient.core.rotation import HANDLE_GRACE
 from livekit_gemini_resilient.options import ResilienceOptions
 
 from .driver import Driver, call, result
@@ -352,6 +353,7 @@ def test_a_chat_message_queued_across_a_restart_is_told_once(resumed: bool, mome
     if resumed:
         driver.server.snapshot(1)
         driver.deliver()
+    driver.elapse(1.0)
     driver.request_restart(RestartCause.OPTIONS)
     if moment == "closing":
         driver.adds("m1", "user", "The order is late.")
@@ -697,3 +699,22 @@ def test_a_conversation_without_a_budget_left_ends_and_fails_what_waits() -> Non
     assert driver.conversation.next_deadline is None
     driver.feed(ReplyRequested(request=2))
     assert driver.failed == [1, 2]
+
+
+@pytest.mark.parametrize("comes", [True, False])
+def test_a_rotation_at_the_end_of_a_turn_waits_a_moment_for_the_handle(comes: bool) -> None:
+    """A handle that covers the turn follows its end; without one the wait is short."""
+    driver = Driver()
+    driver.feed(ContextUpdated(items=()))
+    driver.connect()
+    driver.server.hear(1, "Hello.")
+    driver.deliver()
+    driver.request_restart(RestartCause.OPTIONS)
+    assert driver.closing is None
+    if comes:
+        driver.server.snapshot(1)
+        driver.deliver()
+    else:
+        assert driver.conversation.next_deadline is not None
+        driver.elapse(HANDLE_GRACE)
+    assert driver.closing is not None

@@ -1,0 +1,156 @@
+"""How does a result reach the model on this connection, and what if the model stays silent?
+
+On the connection that issued the call: by a ``tool_response``, and nothing else. On a later one:
+settle, then say. A connection that resumes with exchanges left open gets their responses first;
+until it is known whether they had an effect, nothing else is written. What had none is put into
+words, results of one batch together, while the model is idle.
+"""
+
+from __future__ import annotations
+
+from ..options import ResilienceOptions
+from . import wording
+from .delivery import Ledger
+from .effects import Effect, Outcome, ReportError, ReportOutcome, SendContent, SendToolResponse
+from .errors import ResultUnanswered
+from .events import HistoryItem, Turn
+from .history import History
+from .prompts import Prompts
+from .record import Record, Reply
+from .speech import Speech
+
+
+class Telling:
+    """Puts before the model what it is owed, and remembers since when nothing came back.
+
+    Args:
+        options: Times.
+        ledger: What is owed.
+        history: What the model knows of the conversation.
+        prompts: Puts things into words.
+        speech: Told when something was put before the model.
+        tools_block: Whether the model waits for results before it says anything else.
+    """
+
+    def __init__(
+        self,
+        *,
+        options: ResilienceOptions,
+        ledger: Ledger,
+        history: History,
+        prompts: Prompts,
+        speech: Speech,
+        tools_block: bool,
+    ) -> None:
+        self._options = options
+        self._ledger = ledger
+        self._history = history
+        self._prompts = prompts
+        self._speech = speech
+        self._tools_block = tools_block
+        self._last_sign = 0.0
+        self._batch_until: float | None = None
+        self.settled_at = 0.0
+        """When responses that settle are taken to have had no effect, in loop seconds."""
+        self.instructions: str | None = None
+        """A system instruction that is to be replaced in place."""
+
+    def sign(self, *, now: float) -> None:
+        """The server showed life, or was asked for some."""
+        self._last_sign = now
+
+    # ------------------------------------------------------------ telling
+
+    def settle(self, connection: int, *, now: float) -> list[Effect]:
+        """Close the exchanges that a resumed connection may wait for; empty if there are none."""
+        responses = self._ledger.settle(connection, wording.still_running)
+        if not responses:
+            return []
+        self.settled_at = now + self._options.settle_grace
+        return [SendToolResponse(results=responses)]
+
+    def settled_in_vain(self) -> None:
+        """The server ended a turn without a word: there is nothing left to wait for."""
+        self.settled_at = self._last_sign
+
+    def respond(self, connection: int, *, now: float) -> list[Effect]:
+        """Answer what this connection asked for."""
+        results = self._ledger.tell_by_response(connection)
+        if not results:
+            return []
+        self._told(now)
+        return [SendToolResponse(results=results)]
+
+    def missing(self, items: tuple[HistoryItem, ...]) -> tuple[Turn, ...]:
+        """What this connection does not know; once this was called, it is told."""
+        turns, ids = self._history.missing(items, skip=self._ledger.untold)
+        self._history.sent(ids)
+        return turns
+
+    def speak_up(
+        self, connection: int, items: tuple[HistoryItem, ...], *, now: float
+    ) -> list[Effect]:
+        """Tell an idle model all that it does not know: instruction, history, results."""
+        effects: list[Effect] = []
+        if self.instructions is not None:
+            system = Turn(role="system", parts=(self.instructions,))
+            effects.append(SendContent(turns=(system,), turn_complete=False))
+            self.instructions = None
+        turns = self.missing(items)
+        records = self._to_say(connection, now)
+        if not records:
+            return effects + self._prompts.inform(turns)
+        effects += self._prompts.say(records, turns)
+        self._ledger.said(records, connection)
+        self._told(now)
+        return effects
+
+    def _to_say(self, connection: int, now: float) -> tuple[Record, ...]:
+        """Results to put into words: those of one batch together, but not without end."""
+        records = self._ledger.to_say(connection)
+        whole = tuple(r for r in records if self._ledger.is_whole(r) or not self._tools_block)
+        if self._batch_until is None:
+            self._batch_until = now + self._options.reply_timeout
+        if len(whole) < len(records) and now < self._batch_until:
+            return whole
+        self._batch_until = None
+        return records
+
+    def _told(self, now: float) -> None:
+        self._speech.told()
+        self._last_sign = now
+
+    # ------------------------------------------------------------ what does not come
+
+    @property
+    def batch_deadline(self) -> float | None:
+        """When a result no longer waits for the others of its batch."""
+        return self._batch_until
+
+    @property
+    def reply_deadline(self) -> float | None:
+        """When a model that was told a result and does not begin to speak is asked again."""
+        silent = any(r.waits_for_reply and r.reply is Reply.DUE for r in self._ledger)
+        return self._last_sign + self._options.reply_timeout if silent else None
+
+    def ask_again(self, *, now: float) -> list[Effect]:
+        """Ask a silent model once more; the second time give up and say so."""
+        records = self._ledger.ask_again()
+        if records:
+            self._told(now)
+            return self._prompts.remind(records)
+        lost = self._ledger.give_up()
+        if not lost:
+            return []
+        self._history.sent(lost)
+        outcomes = [ReportOutcome(call_id=i, outcome=Outcome.UNANSWERED) for i in lost]
+        error = ResultUnanswered(lost, self._options.reply_timeout)
+        return [*outcomes, ReportError(error=error, recoverable=True)]
+
+    def free(self, connection: int, *, now: float) -> list[Effect]:
+        """Answer calls whose tools take too long, so that the model is not mute for good."""
+        late = self._ledger.expire(connection, now=now)
+        if not late:
+            return []
+        self._last_sign = now
+        return [SendToolResponse(results=tuple(map(wording.still_running, late)))]
