@@ -16,7 +16,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -144,7 +144,7 @@ def answers(server: GeminiLiveServer) -> list[Reply]:
     return [r for r in server.replies if r.completed and r.text.strip() == ANSWER]
 
 
-async def survives(case: Case, profile: str, *, plain: bool = False) -> None:
+async def survives(case: Case, profile: str, *, plain: bool = False, **options: Any) -> None:
     """Play a case and judge it by the model's memory.
 
     Raises:
@@ -162,7 +162,7 @@ async def survives(case: Case, profile: str, *, plain: bool = False) -> None:
     handles: Literal["never", "profile"] = "never" if case.handle == "none" else "profile"
     async with (
         GeminiLiveServer(script, profile=profile, handles=handles) as server,
-        on_call(server, plain=plain) as call,
+        on_call(server, plain=plain, **options) as call,
     ):
         patience = call.patience
         if case.handle.startswith("older"):
@@ -209,7 +209,9 @@ async def test_result_survives_update_tools_in_mid_turn(case: Case, profile: str
     await survives(case, profile)
 
 
-PLAIN_CASES = [(case, profile) for i, case in enumerate(CASES) for profile in [PROFILES[i % 3]]]
+# 1.6.5 answers no call at all on Vertex AI, so that a failure there would prove nothing
+PLAIN_PROFILES = PROFILES[:2] if PLUGIN == "1.6.5" else PROFILES
+PLAIN_CASES = [(case, PLAIN_PROFILES[i % len(PLAIN_PROFILES)]) for i, case in enumerate(CASES)]
 
 
 @pytest.mark.fault("A1")
