@@ -26,8 +26,8 @@ class ResilienceOptions:
     over) or ``"now"`` (at once, as the google plugin does; nothing is lost, but speech is cut)."""
 
     max_defer: float = 30.0
-    """Seconds for which such a change waits for its safe point at most. Not counted while a call
-    is open, since nothing may be spoken then. More than 0."""
+    """Seconds for which such a change waits for its safe point at most, counted anew from the end
+    of an open call, so that the reply to its result is not cut. More than 0."""
 
     go_away_margin: float = 5.0
     """Seconds kept between our reconnect and the end that ``goAway.time_left`` announces.
@@ -39,8 +39,9 @@ class ResilienceOptions:
 
     reply_timeout: float = 10.0
     """Seconds of silence after which a model that owes a reply to a tool result is asked once
-    more, and, after as long again, an error is reported. Healthy replies were observed to begin
-    after up to 7 s. More than 0."""
+    more, and, after as long again, an error is reported. As long a silence ends a turn that stops
+    in the middle, and a result waits as long for the others of its batch before it is put into
+    words. Healthy replies were observed to begin after up to 7 s. More than 0."""
 
     tool_answer_timeout: float | None = 60.0
     """Seconds after which a call whose tool has not answered is answered with "still running", so

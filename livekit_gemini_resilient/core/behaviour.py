@@ -1,7 +1,7 @@
 """What has this server been seen to do?
 
 Behaviour is declared or observed, never read off a model's name. The first guess is what no
-recorded family refuses; a close straight after our own frame, or silence, corrects it.
+recorded family refuses; a close straight after our own frame corrects it.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class Conversation:
         random: Makes a number from 0 to 1, for the jitter of the back-off.
         handle: A resumption handle to begin with.
         max_retry: How many dials may follow a failed one before the conversation is given up.
-        retry_interval: Seconds between them.
+        retry_interval: Seconds between the first of them; see ``recovery.backoff``.
         tools_block: Whether the setup declares that the model waits for tool results.
         behaviour: What this server is known to do.
     """

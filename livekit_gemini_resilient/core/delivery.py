@@ -30,7 +30,7 @@ Rules that will not fit the two tables:
 * A generation that began before the telling proves nothing, nor does an empty turn; nor, where
   tools do not block, does an answer to the caller's own words in between; nor, where they do,
   what trails a batch of which another call is still open; nor a call without a word.
-* A result of a call that was never issued here is owed if it arrives alone; see ``conversation``.
+* A result of a call that was never issued here is owed if it arrives alone; see ``intake``.
 * A call that is not answered in time is answered with "still running", so that a blocking model is
   not mute for good; its result, if it comes, is put into words.
 * A cancelled call gets no response. If its tool completed all the same, the model is told what

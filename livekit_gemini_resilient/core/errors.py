@@ -81,7 +81,8 @@ class ConnectionFailed(ResilienceError):
     Args:
         code: The websocket close code or HTTP status of the last failure, ``None`` if there was
             none (a time-out, a refused socket).
-        attempts: How many dials were made since the conversation last made progress.
+        attempts: How many connections and dials have failed since the conversation last made
+            progress, this one included.
         advice: What the user can change, ``None`` if nothing is known.
     """
 

@@ -44,7 +44,7 @@ class Link:
     Args:
         handle: A resumption handle to begin with.
         max_retry: How many dials may follow a failed one before the conversation is given up.
-        retry_interval: Seconds between them.
+        retry_interval: Seconds between the first of them; see ``recovery.backoff``.
         random: Makes a number from 0 to 1, for the jitter of the back-off.
     """
 

@@ -41,8 +41,10 @@ STABLE = 60.0
 """Seconds after which a connection counts as progress although no turn has ended on it."""
 
 _SETUP_REFUSED = frozenset({1007, 1008, 400, 401, 403, 404})
+"""Codes on the first dial that no repetition can change; their sources are in the table."""
 
 _HANDLE_REFUSED = frozenset({1007, 1008})
+"""Those of them that a handle can be to blame for."""
 
 _ADVICE = {
     1007: "the server refused the setup; check tools, modalities and options",
@@ -74,8 +76,8 @@ def judge(failure: Failure, *, attempts: int, max_retry: int) -> Verdict:
 
     Args:
         failure: What was seen.
-        attempts: Dials made since the last progress.
-        max_retry: How many of them may be repetitions.
+        attempts: Failures since the last progress, this one included.
+        max_retry: How many of them may be followed by another dial.
     """
     if failure.invalid:
         return Verdict.FATAL
@@ -100,7 +102,7 @@ def backoff(attempt: int, *, interval: float, jitter: float) -> float:
     """Seconds to wait before a dial.
 
     Args:
-        attempt: Repetitions so far; the first repetition is nearly immediate.
+        attempt: Failures since the last progress; the wait after the first one is 0.1 s at most.
         interval: Seconds between the repetitions after the first, doubled each time up to 8 times.
         jitter: 0 to 1; half of the wait is spread by it, so that many callers do not dial at once.
     """

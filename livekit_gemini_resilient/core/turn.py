@@ -3,8 +3,8 @@
 Theory of operation
 ===================
 
-The wire has no turn ids, so every frame is read against one explicit state. ``TABLE`` names the
-next state for each pair; what is done on the way stands in ``_on_…`` below.
+The wire has no turn ids, so every frame is read against one explicit state. ``turn_state`` names
+the next state for each pair; what is done on the way stands in ``TurnTracker``.
 
 * The caller's words or real content (audio, text, a call) open a generation. Empty and usage-only
   content never does.
@@ -19,7 +19,6 @@ next state for each pair; what is done on the way stands in ``_on_…`` below.
 * ``interrupted`` ends the message. What trails it is dropped until the turn ends, the caller
   speaks, or ``interrupted_pause`` seconds pass without a frame. A late ``turnComplete`` of the
   interrupted turn is not the end of what came after (``_owed_ends`` counts them).
-
 * A turn in which nothing arrives for ``stalled_after`` seconds is taken to be over, since nothing
   is put before the model while it lasts: a reply that stops in the middle is cut, the caller's
   unanswered words are closed. Its end may still come, and is owed.

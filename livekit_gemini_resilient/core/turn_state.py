@@ -89,7 +89,6 @@ BEFORE_ITS_OWN_END = (_S.IDLE, _S.LISTENING, _S.GENERATING)
 """States in which a ``turnComplete`` can still be the one of an interrupted turn: an undisturbed
 turn ends after ``generationComplete`` (recorded)."""
 
-
 SAME_TURN = (_S.AWAITING_TOOLS, _S.GENERATION_COMPLETED)
 """States in which more of the model belongs to the turn that was there before."""
 

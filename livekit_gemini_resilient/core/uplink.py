@@ -17,7 +17,7 @@ class Uplink:
     """A bounded queue of realtime input.
 
     Args:
-        max_seconds: How much audio is kept.
+        max_seconds: Seconds of audio that are kept.
     """
 
     def __init__(self, *, max_seconds: float) -> None:

@@ -26,7 +26,7 @@ _DEFAULT_PATIENCE = 4.0
 """Seconds. A model that answers does so within 1 s here."""
 
 _LONGEST_PATIENCE = 60.0
-"""Seconds. Longer than any of the model's own time-outs."""
+"""Seconds. None of the model's own time-outs is longer."""
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
