@@ -33,10 +33,10 @@ async def test_generate_reply_works_under_any_model_name(
 
 @pytest.mark.fault("C1")
 @ours_and_plain(plain_survives=("1.8.9",))
-async def test_generate_reply_is_not_refused_for_newer_models(plain: bool) -> None:
+async def test_generate_reply_is_not_refused_for_newer_models(profile: str, plain: bool) -> None:
     """1.6.5 refuses by the model's name; we do not."""
     async with (
-        GeminiLiveServer([Say("Hello.")], profile="3.1-flash-live") as server,
+        GeminiLiveServer([Say("Hello.")], profile=profile) as server,
         on_call(server, plain=plain, model="gemini-3.1-flash-live-preview") as call,
     ):
         call.session.generate_reply(instructions="Greet the caller.")
@@ -76,7 +76,6 @@ async def test_reply_that_is_asked_for_during_a_reconnect_comes_on_the_new_conne
 
 
 @pytest.mark.fault("C3")
-@pytest.mark.parametrize("profile", PROFILES)
 @ours_and_plain()
 async def test_reply_that_was_asked_for_before_a_drop_is_asked_for_again(
     profile: str, plain: bool

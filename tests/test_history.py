@@ -12,7 +12,6 @@ from .stack import PROFILES, WEATHER, on_call, ours_and_plain
 
 
 @pytest.mark.fault("F1")
-@pytest.mark.parametrize("profile", PROFILES)
 @ours_and_plain(plain_survives=("1.8.9",))
 async def test_a_resumed_connection_is_not_told_what_its_handle_covers(
     profile: str, plain: bool
@@ -36,7 +35,6 @@ async def test_a_resumed_connection_is_not_told_what_its_handle_covers(
 
 
 @pytest.mark.fault("F3")
-@pytest.mark.parametrize("profile", PROFILES)
 @ours_and_plain()
 async def test_a_fresh_connection_is_told_of_tool_exchanges(profile: str, plain: bool) -> None:
     """As text, once each: function parts would close the connection with 1007."""

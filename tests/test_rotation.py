@@ -18,7 +18,6 @@ LENGTH = 0.4
 
 
 @pytest.mark.fault("D2")
-@pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("change", ["voice", "temperature", "tools"])
 @ours_and_plain()
 async def test_a_change_in_mid_sentence_lets_the_model_finish(

@@ -51,7 +51,6 @@ async def answered_once(server: GeminiLiveServer, call: OnCall) -> None:
 
 
 @pytest.mark.fault("A5")
-@pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("how", ["drop", "abort"])
 @pytest.mark.parametrize("arrives", ["at once", "after the reconnect"])
 @ours_and_plain()
@@ -72,7 +71,6 @@ async def test_result_survives_a_connection_that_is_lost_while_the_tool_runs(
 
 
 @pytest.mark.fault("A6")
-@pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("code", [1011, None], ids=["closed", "aborted"])
 @pytest.mark.parametrize("consumed", [False, True], ids=["before it is read", "after it was read"])
 @ours_and_plain()
@@ -91,7 +89,6 @@ async def test_result_is_told_again_when_the_socket_drops_before_any_reaction(
 
 
 @pytest.mark.fault("A4")
-@pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("time_left", [60.0, 0.0])
 @ours_and_plain()
 async def test_result_survives_a_go_away_while_the_tool_runs(
@@ -137,7 +134,6 @@ async def test_message_that_is_queued_across_a_restart_is_told_once(
 
 @pytest.mark.fault("A14")
 @pytest.mark.fault("B3")
-@pytest.mark.parametrize("profile", PROFILES)
 @ours_and_plain()
 async def test_results_of_one_turn_are_told_once_when_a_restart_comes_between_them(
     profile: str, plain: bool

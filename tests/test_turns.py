@@ -8,14 +8,13 @@ import pytest
 
 from livekit_gemini_resilient.testing import CHUNK_SECONDS, Call, Gate, GeminiLiveServer, Say
 
-from .stack import PROFILES, on_call, ours_and_plain
+from .stack import on_call, ours_and_plain
 
 ANSWER = "It is foggy in London."
 
 
 @pytest.mark.fault("B1")
 @pytest.mark.fault("B2")
-@pytest.mark.parametrize("profile", PROFILES)
 @ours_and_plain()
 async def test_speech_that_trails_a_call_is_played_and_the_tool_runs_and_is_answered(
     profile: str, plain: bool
@@ -38,7 +37,6 @@ async def test_speech_that_trails_a_call_is_played_and_the_tool_runs_and_is_answ
 
 
 @pytest.mark.fault("B1")
-@pytest.mark.parametrize("profile", PROFILES)
 @ours_and_plain()
 async def test_speech_that_trails_a_call_while_the_tool_runs_does_not_interrupt_it(
     profile: str, plain: bool
@@ -77,7 +75,6 @@ async def test_speech_that_trails_a_call_while_the_tool_runs_does_not_interrupt_
 
 
 @pytest.mark.fault("B5")
-@pytest.mark.parametrize("profile", PROFILES)
 @ours_and_plain()
 async def test_speech_ends_at_generation_complete_while_the_server_waits_for_playout(
     profile: str, plain: bool
