@@ -17,14 +17,7 @@ from ..options import ResilienceOptions
 from . import wording
 from .behaviour import Behaviour
 from .delivery import Ledger
-from .effects import (
-    Effect,
-    FailReply,
-    Outcome,
-    ReportOutcome,
-    ReportUsage,
-    SendInput,
-)
+from .effects import Effect, FailReply, Outcome, ReportOutcome, ReportUsage, SendInput
 from .errors import ReplyRefused
 from .events import (
     Connected,
@@ -216,9 +209,8 @@ class Conversation:
             self.history.handle_received()
         if frame.time_left is not None:
             self._rotation.go_away(frame.time_left, now=now)
-        generation = self._speech.last_generation
-        if frame.usage is not None and generation is not None:
-            self._out.append(ReportUsage(generation=generation, usage=frame.usage))
+        if frame.usage is not None:
+            self._out.append(ReportUsage(usage=frame.usage))
 
     def _show(self, happened: Iterable[Report]) -> None:
         seen = list(happened)

@@ -149,10 +149,8 @@ class ReportSpeechStopped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportUsage:
-    """Emit metrics."""
+    """Emit metrics of the generation that was opened last."""
 
-    generation: int
-    """The generation they belong to."""
     usage: object
     """As received."""
 

@@ -78,11 +78,6 @@ class Speech:
         self._caller_spoke = False
         self._shown: list[Effect] = []
 
-    @property
-    def last_generation(self) -> int | None:
-        """The generation that is open or was open last."""
-        return self._generation.number if self._generation else None
-
     def told(self) -> None:
         """A result was put before the model: words heard from now on are newer."""
         self._caller_spoke = False

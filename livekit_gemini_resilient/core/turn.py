@@ -53,7 +53,6 @@ from .turn_state import BEFORE_ITS_OWN_END, MAY_STALL, SAME_TURN, TABLE, Sign, T
 class _Open:
     number: int
     has_content: bool = False
-    audio_ended: bool = False
 
 
 class TurnTracker:
@@ -260,7 +259,6 @@ class TurnTracker:
             yield from self._close(Ending.COMPLETED)
             self._deadline = None
         elif self.state is TurnState.GENERATING and self._open:
-            self._open.audio_ended = True
             yield AudioEnded(generation=self._open.number)
             self._deadline = now + self._transcript_grace
         self._step(Sign.COMPLETE)
