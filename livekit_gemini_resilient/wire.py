@@ -11,9 +11,8 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from .core.effects import SendContent, SendInput, SendText, SendToolResponse
 from .core.events import ServerFrame, ToolCall, Turn
+from .core.wording import CALLS_REFUSED
 from .upstream import PluginSession, canonical
-
-CALLS_REFUSED = "Tool calls are disabled for this reply; answer the caller directly."
 
 _ABNORMAL = 1006
 """The SDK reports an abort, a local keepalive failure and a refused frame size as this."""

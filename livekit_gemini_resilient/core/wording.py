@@ -1,7 +1,7 @@
 """Every sentence that this package puts before a model.
 
-A sentence is marked with ``MARK`` so that it is recognised where a server echoes it as the
-caller's words, and so that a model can tell it from what the caller said.
+A turn of ours begins with ``MARK``, so that a model can tell it from what the caller said, and no
+first words of the caller are taken for its echo.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from .events import ToolCall, ToolResult
 from .record import Record
 
 MARK = "[system notice]"
+
+CALLS_REFUSED = "Tool calls are disabled for this reply; answer the caller directly."
+"""The answer to calls that ``tool_choice="none"`` forbids."""
 
 _ANSWER_NOW = (
     "Continue the conversation with this result now, in your own words. "
