@@ -54,6 +54,4 @@ class RealtimeModel(PluginModel):
         Args:
             turn_detection_disabled: For LiveKit's sake; the service cannot do that per session.
         """
-        session = RealtimeSession(self, self._resilience)
-        self._sessions.add(session)
-        return session
+        return RealtimeSession(self, self._resilience)

@@ -200,7 +200,7 @@ class RealtimeSession(PluginSession):
         self._session_should_close.set()
         if self._timer is not None:
             self._timer.cancel()
-        await utils.aio.cancel_and_wait(self._main_atask)
+        await self.stop_main_task()
         self._effects.clear()
         for number in list(self._replies):
             self._fail_reply(number, ReplyRefused("the session was closed", "start a new one"))
@@ -330,7 +330,7 @@ class RealtimeSession(PluginSession):
         except Exception as e:
             error = e
         else:
-            self._report_connection_acquired(time.perf_counter() - started)
+            self.report_connected(time.perf_counter() - started)
             try:
                 error = await self._converse(connection, dial.connection)
             finally:

@@ -1,15 +1,14 @@
 """The one module that names private members of the google plugin, each with why.
 
-``session`` and ``model`` see only what is here. What upstream changes is mended here.
+``session`` and ``model`` see only what is here, but that ``session`` replaces ``_main_task`` and
+its ``_session_should_close``. What upstream changes is mended here.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import time
 from abc import abstractmethod
-from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -21,7 +20,8 @@ from livekit.agents.types import NOT_GIVEN
 from livekit.agents.utils import is_given
 from livekit.plugins.google.realtime import realtime_api as plugin
 
-from .core.events import HistoryItem, InputPushed, ItemKind, ToolCall, ToolResult
+from .context import history
+from .core.events import HistoryItem, InputPushed, ToolResult
 
 Generation = plugin._ResponseGeneration
 """Upstream's record of a generation: its metrics code reads it."""
@@ -82,6 +82,8 @@ class PluginSession(plugin.RealtimeSession):
 
     def __init__(self, realtime_model: PluginModel) -> None:
         super().__init__(realtime_model)
+        # the model's update_options goes through these
+        realtime_model._sessions.add(self)
         self._opts = dataclasses.replace(realtime_model._opts)
         self._made_up_ids: set[str] = set()
 
@@ -130,6 +132,10 @@ class PluginSession(plugin.RealtimeSession):
     def set_active(self, connection: AsyncSession | None) -> None:
         """Keep ``_active_session`` true to the facts: inherited code reads it."""
         self._active_session = connection
+
+    async def stop_main_task(self) -> None:
+        """End ``_main_task``, which upstream's constructor starts, and wait until it has ended."""
+        await utils.aio.cancel_and_wait(self._main_atask)
 
     async def close_client(self) -> None:
         """Close the HTTP clients of the session; 1.6.5 leaves them to the garbage collector."""
@@ -264,6 +270,10 @@ class PluginSession(plugin.RealtimeSession):
         self._current_generation = generation
         self._handle_usage_metadata(usage)
 
+    def report_connected(self, seconds: float) -> None:
+        """Emit LiveKit's metrics of a connection that took so many seconds to open."""
+        self._report_connection_acquired(seconds)
+
     def report_error(self, error: Exception, *, recoverable: bool) -> None:
         """Emit upstream's error event."""
         self._emit_error(error, recoverable)
@@ -289,48 +299,7 @@ class PluginSession(plugin.RealtimeSession):
 
     def history_items(self) -> tuple[HistoryItem, ...]:
         """The chat context in the core's terms."""
-        return tuple(_history(self._chat_ctx))
-
-
-def _history(chat_ctx: llm.ChatContext) -> Iterator[HistoryItem]:
-    for item in chat_ctx.items:
-        if item.type == "message" and item.role in ("user", "assistant"):
-            role = "user" if item.role == "user" else "model"
-            yield HistoryItem(item_id=item.id, kind=ItemKind.MESSAGE, role=role, parts=_parts(item))
-        elif item.type == "function_call":
-            call = ToolCall(
-                call_id=item.call_id, name=item.name, arguments=canonical(item.arguments)
-            )
-            yield HistoryItem(item_id=item.id, kind=ItemKind.CALL, call=call)
-        elif item.type == "function_call_output":
-            result = ToolResult(
-                call_id=item.call_id,
-                name=item.name,
-                output=item.output,
-                is_error=item.is_error,
-                reply_required=getattr(item, "reply_required", True),
-            )
-            yield HistoryItem(item_id=item.id, kind=ItemKind.OUTPUT, result=result)
-
-
-def _parts(message: llm.ChatMessage) -> tuple[object, ...]:
-    if all(isinstance(content, str) for content in message.content):
-        return tuple(content for content in message.content if content)
-    turns, _ = llm.ChatContext([message]).to_provider_format(
-        format="google", inject_dummy_user_message=False
-    )
-    content = [types.Content.model_validate(turn) for turn in turns]
-    return tuple(part.text or part for turn in content for part in turn.parts or [])
-
-
-def canonical(arguments: Any) -> str:
-    """Arguments as JSON text with sorted keys; text that is not JSON stays as it is."""
-    if isinstance(arguments, str):
-        try:
-            arguments = json.loads(arguments)
-        except ValueError:
-            return str(arguments)
-    return json.dumps(arguments, sort_keys=True, ensure_ascii=False, default=str)
+        return tuple(history(self._chat_ctx))
 
 
 def audio_frame(data: bytes) -> rtc.AudioFrame:

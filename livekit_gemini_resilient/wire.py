@@ -9,10 +9,11 @@ from google.genai import errors, types
 from google.genai.live import AsyncSession
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from .context import canonical
 from .core.effects import SendContent, SendInput, SendText, SendToolResponse
 from .core.events import ServerFrame, ToolCall, Turn
 from .core.wording import CALLS_REFUSED
-from .upstream import PluginSession, canonical
+from .upstream import PluginSession
 
 _ABNORMAL = 1006
 """The SDK reports an abort, a local keepalive failure and a refused frame size as this."""

@@ -1,0 +1,54 @@
+"""From LiveKit's chat context to the core's terms."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from google.genai import types
+from livekit.agents import llm
+
+from .core.events import HistoryItem, ItemKind, ToolCall, ToolResult
+
+
+def history(chat_ctx: llm.ChatContext) -> Iterator[HistoryItem]:
+    """The items of a chat context that the core knows, oldest first; the others are left out."""
+    for item in chat_ctx.items:
+        if item.type == "message" and item.role in ("user", "assistant"):
+            role = "user" if item.role == "user" else "model"
+            yield HistoryItem(item_id=item.id, kind=ItemKind.MESSAGE, role=role, parts=_parts(item))
+        elif item.type == "function_call":
+            call = ToolCall(
+                call_id=item.call_id, name=item.name, arguments=canonical(item.arguments)
+            )
+            yield HistoryItem(item_id=item.id, kind=ItemKind.CALL, call=call)
+        elif item.type == "function_call_output":
+            result = ToolResult(
+                call_id=item.call_id,
+                name=item.name,
+                output=item.output,
+                is_error=item.is_error,
+                reply_required=getattr(item, "reply_required", True),
+            )
+            yield HistoryItem(item_id=item.id, kind=ItemKind.OUTPUT, result=result)
+
+
+def _parts(message: llm.ChatMessage) -> tuple[object, ...]:
+    if all(isinstance(content, str) for content in message.content):
+        return tuple(content for content in message.content if content)
+    turns, _ = llm.ChatContext([message]).to_provider_format(
+        format="google", inject_dummy_user_message=False
+    )
+    content = [types.Content.model_validate(turn) for turn in turns]
+    return tuple(part.text or part for turn in content for part in turn.parts or [])
+
+
+def canonical(arguments: Any) -> str:
+    """Arguments as JSON text with sorted keys; text that is not JSON stays as it is."""
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except ValueError:
+            return str(arguments)
+    return json.dumps(arguments, sort_keys=True, ensure_ascii=False, default=str)
