@@ -221,7 +221,7 @@ class Conversation:
                 self._prompts.model_spoke()
                 if settling:
                     # the settled response is being answered: that is the reply
-                    self.link.state = LinkState.OPEN
+                    self.link.settled()
             elif isinstance(report, TurnEnded) and report.empty and settling:
                 self._telling.settled_in_vain()
             elif isinstance(report, TurnEnded) and not report.empty:
@@ -279,7 +279,8 @@ class Conversation:
         if self.link.resumed:
             settling = self._telling.settle(self.link.number, now=now)
             self._out += settling
-            self.link.state = LinkState.SETTLING if settling else self.link.state
+            if settling:
+                self.link.settle()
 
     def _lost(self, event: ConnectionLost, now: float) -> None:
         gone = self.link.state in (LinkState.DOWN, LinkState.ENDED)
@@ -301,7 +302,7 @@ class Conversation:
         self.ledger.watch(now=now, timeout=self._options.tool_answer_timeout)
         if self.link.state is LinkState.SETTLING and now >= self._telling.settled_at:
             self.ledger.settle_failed(self.link.number)
-            self.link.state = LinkState.OPEN
+            self.link.settled()
         if self.link.is_up and self._rotation.due(self._situation, now=now):
             self._out.append(self.link.close())
         if self.link.state is not LinkState.OPEN:

@@ -98,6 +98,14 @@ class Link:
             return []
         return [ReportReconnected(connection=self.number, resumed=self.resumed)]
 
+    def settle(self) -> None:
+        """Exchanges left open are being closed: until ``settled`` nothing else is written."""
+        self.state = LinkState.SETTLING
+
+    def settled(self) -> None:
+        """They are closed, or will not be: anything may be written."""
+        self.state = LinkState.OPEN
+
     def close(self) -> Effect:
         """Replace the connection on purpose."""
         self.state = LinkState.CLOSING
