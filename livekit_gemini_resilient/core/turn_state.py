@@ -30,15 +30,25 @@ class Sign(Enum):
     """What a frame, a deadline or the session can mean to the tracker."""
 
     WORDS = "words"
+    """The caller was heard to say something."""
     AUDIO = "audio"
+    """The model speaks."""
     TEXT = "text"
+    """Words of the model."""
     CALLS = "calls"
+    """The model calls functions."""
     COMPLETE = "generation_complete"
+    """The model has generated all."""
     TURN_END = "turn_complete"
+    """The server ended a turn."""
     INTERRUPT = "interrupted"
+    """The server stopped the model."""
     ANSWERED = "answered"
+    """Every call of the connection has its result."""
     QUIET = "quiet"
+    """What may trail has had its time."""
     STALLED = "stalled"
+    """Nothing came for too long in the middle of a turn."""
 
 
 _S, _E = TurnState, Sign

@@ -9,7 +9,11 @@ from itertools import chain, zip_longest
 from .scribe import Row
 
 _NARROWEST = 100
+"""Characters; narrower columns wrap most rows."""
+
 _WIDEST = 140
+"""Characters; wider columns only drift apart."""
+
 _BETWEEN = " | "
 
 
@@ -22,7 +26,7 @@ def columns(left: Iterable[Row], right: Iterable[Row], titles: tuple[str, str], 
         titles: What stands above them.
         width: Characters in a line; brought into the range that can be read.
     """
-    width = max(_NARROWEST, min(width, _WIDEST))
+    width = _readable(width)
     column = (width - len(_BETWEEN)) // 2
     sides = [list(left), list(right)]
     heads = [[f"{'ms':>6} {title}"] for title in titles]
@@ -38,8 +42,11 @@ def columns(left: Iterable[Row], right: Iterable[Row], titles: tuple[str, str], 
 
 def paragraph(label: str, text: str, width: int) -> str:
     """Return a labelled statement, wrapped."""
-    width = max(_NARROWEST, min(width, _WIDEST))
-    return textwrap.fill(text, width, initial_indent=f"{label:<14}", subsequent_indent=" " * 14)
+    return textwrap.fill(text, _readable(width), initial_indent=f"{label:<14}", subsequent_indent=" " * 14)
+
+
+def _readable(width: int) -> int:
+    return max(_NARROWEST, min(width, _WIDEST))
 
 
 def _cell(rows: Iterable[Row], width: int) -> list[str]:
