@@ -122,7 +122,10 @@ async def _write_input(payload: Any, connection: AsyncSession) -> None:
 
 
 async def cancel(*tasks: asyncio.Task[Any]) -> None:
-    """Cancel tasks and wait until they have ended."""
+    """Cancel tasks and wait until they have ended.
+
+    LiveKit's ``cancel_and_wait`` leaves an exception of a task that ends otherwise unretrieved.
+    """
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
