@@ -42,7 +42,9 @@ def columns(left: Iterable[Row], right: Iterable[Row], titles: tuple[str, str], 
 
 def paragraph(label: str, text: str, width: int) -> str:
     """Return a labelled statement, wrapped."""
-    return textwrap.fill(text, _readable(width), initial_indent=f"{label:<14}", subsequent_indent=" " * 14)
+    return textwrap.fill(
+        text, _readable(width), initial_indent=f"{label:<14}", subsequent_indent=" " * 14
+    )
 
 
 def _readable(width: int) -> int:
