@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -41,6 +42,17 @@ class Case:
     """The resumption handle that the client has by then."""
     arrives: Phase = "open"
     """Where the connection stands when the result arrives."""
+
+    @property
+    def faults(self) -> list[pytest.MarkDecorator]:
+        """The rows of the fault table that the case belongs to."""
+        if self.moment == "before":
+            waits = {"A2"} if self.arrives in ("closing", "backing off", "dialing") else {"A5"}
+            ids = waits | ({"A3"} if self.by == "tool" else set())
+        else:
+            ids = {"A1"} if self.moment == "with, result first" else {"A3"}
+            ids = {"D2"} if self.moment in ("mute", "speaking") else ids
+        return [pytest.mark.fault(id) for id in sorted(ids)]
 
     def __str__(self) -> str:
         return f"{self.moment}, by {self.by}, handle {self.handle}, result while {self.arrives}"
@@ -199,11 +211,8 @@ async def survives(case: Case, profile: str, *, plain: bool = False, **options: 
             assert call.realtime._pending_tool_result == ()
 
 
-@pytest.mark.fault("A1")
-@pytest.mark.fault("A2")
-@pytest.mark.fault("A3")
 @pytest.mark.parametrize("profile", PROFILES)
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", [pytest.param(c, marks=c.faults, id=str(c)) for c in CASES])
 async def test_result_survives_update_tools_in_mid_turn(case: Case, profile: str) -> None:
     """The result is known, answered and heard once, and later turns have the new tools."""
     await survives(case, profile)
@@ -211,20 +220,18 @@ async def test_result_survives_update_tools_in_mid_turn(case: Case, profile: str
 
 # 1.6.5 answers no call at all on Vertex AI, so that a failure there would prove nothing
 PLAIN_PROFILES = PROFILES[:2] if PLUGIN == "1.6.5" else PROFILES
-PLAIN_CASES = [(case, PLAIN_PROFILES[i % len(PLAIN_PROFILES)]) for i, case in enumerate(CASES)]
+PLAIN_CASES = [
+    pytest.param(case, profile, marks=case.faults, id=f"{case}-{profile}")
+    for case, profile in zip(CASES, itertools.cycle(PLAIN_PROFILES))
+]
 
 
-@pytest.mark.fault("A1")
-@pytest.mark.fault("A2")
-@pytest.mark.fault("A3")
 @pytest.mark.xfail(
     strict=True,
     raises=AssertionError,
     reason=f"livekit-plugins-google {PLUGIN}: livekit/agents #6479, #7153",
 )
-@pytest.mark.parametrize(
-    ("case", "profile"), PLAIN_CASES, ids=lambda v: str(v) if isinstance(v, Case) else v
-)
+@pytest.mark.parametrize(("case", "profile"), PLAIN_CASES)
 async def test_plain_plugin_fails_where_ours_survives(case: Case, profile: str) -> None:
     """The test bites: the google plugin itself does not survive the same conversation."""
     await survives(case, profile, plain=True)

@@ -1,0 +1,67 @@
+"""``--fault-table FILE``: what the tests marked with a fault say of ours and the plugin, as JSON.
+
+Per fault, ``ours`` is ``passes`` or ``fails``; ``plain``, the google plugin itself, is ``has it``
+where a scenario of the fault fails as expected, ``free of it`` where every one that was run with
+it passes, and missing where none was run with it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .stack import PLUGIN
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option."""
+    parser.addoption("--fault-table", metavar="FILE", help="write what is known of each fault")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Watch the run if it is to be written down."""
+    path = config.getoption("--fault-table")
+    if path:
+        config.pluginmanager.register(_FaultTable(Path(path)), "fault-table")
+
+
+class _FaultTable:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._rows: dict[str, dict[str, str]] = {}
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Iterator[Any]:
+        """Note the outcome of one test under its faults."""
+        report = yield
+        if report.when == "call" or report.outcome == "failed":
+            for mark in item.iter_markers("fault"):
+                self._note(mark.args[0], report, _is_plain(item))
+        return report
+
+    def _note(self, fault: str, report: pytest.TestReport, plain: bool) -> None:
+        row = self._rows.setdefault(fault, {})
+        if not plain:
+            passed = report.outcome == "passed" and row.get("ours") != "fails"
+            row["ours"] = "passes" if passed else "fails"
+        elif hasattr(report, "wasxfail") and report.outcome == "skipped":
+            row["plain"] = "has it"
+        elif report.outcome == "passed":
+            row.setdefault("plain", "free of it")
+
+    def pytest_sessionfinish(self) -> None:
+        """Write the table."""
+        faults = dict(sorted(self._rows.items(), key=lambda row: (row[0][0], int(row[0][1:]))))
+        table = {"plugin": PLUGIN, "faults": faults}
+        self._path.write_text(json.dumps(table, indent=2) + "\n")
+
+
+def _is_plain(item: pytest.Item) -> bool:
+    callspec = getattr(item, "callspec", None)
+    return bool(callspec and callspec.params.get("plain")) or "plain_plugin" in item.name
