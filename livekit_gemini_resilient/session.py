@@ -266,7 +266,10 @@ class RealtimeSession(PluginSession):
             case FailReply(request=request, error=error):
                 self._fail_reply(request, error)
             case ReportError(error=error, recoverable=recoverable):
-                logger.warning("Gemini Live: %s", error, extra={"recoverable": recoverable})
+                logger.warning(
+                    "Gemini Live session error",
+                    extra={"error": str(error), "recoverable": recoverable},
+                )
                 self.report_error(error, recoverable=recoverable)
             case ReportReconnected(connection=connection, resumed=resumed):
                 logger.info(
