@@ -1,0 +1,68 @@
+"""What can be seen from outside, and what must not be: audio that was given up, and the log."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from livekit import rtc
+
+from livekit_gemini_resilient import ResilienceOptions
+from livekit_gemini_resilient.testing import Call, GeminiLiveServer, Say
+
+from .direct import connected, get_time, get_weather
+
+LOGGER = "livekit.plugins.google.resilient"
+
+
+def seconds_of_audio(seconds: float) -> rtc.AudioFrame:
+    """Silence, 16 kHz mono s16le."""
+    samples = round(16000 * seconds)
+    return rtc.AudioFrame(
+        data=bytes(2 * samples), sample_rate=16000, num_channels=1, samples_per_channel=samples
+    )
+
+
+async def test_audio_that_is_given_up_during_an_outage_is_counted() -> None:
+    """``input_buffer`` seconds are kept for the next connection; ``dropped_audio`` has the rest."""
+    resilience = ResilienceOptions(input_buffer=0.5)
+    async with (
+        GeminiLiveServer() as server,
+        connected(server, resilience=resilience) as direct,
+    ):
+        direct.session.push_audio(seconds_of_audio(1.0))
+        assert direct.session.dropped_audio == 0
+        async with server.holding_dials() as held:
+            await direct.session.update_tools([get_time])
+            await held.reached()
+            direct.session.push_audio(seconds_of_audio(2.0))
+            assert direct.session.dropped_audio == pytest.approx(1.5, abs=0.05)
+        await server.until(
+            lambda: any(e.connection == 2 and "audio" in e.what for e in server.timeline),
+            "what was kept",
+        )
+
+
+async def test_the_log_tells_of_losses_and_reconnects_and_of_nothing_that_was_said(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """An error at WARNING, a reconnect at INFO; no transcript, argument or result in a message."""
+    caplog.set_level(logging.DEBUG, LOGGER)
+    script = [Call("get_weather", {"city": "London"}), Say("It is foggy.")]
+    async with (
+        GeminiLiveServer(script) as server,
+        connected(server, tools=[get_time, get_weather]) as direct,
+    ):
+        await server.caller_says("What is the weather in London?")
+        call = await direct.call()
+        await server.drop(1011)
+        await direct.until(lambda: direct.reconnected, "a reconnect")
+        await direct.answer(call, "foggy and 12 degrees")
+        await server.replied()
+    ours = [record for record in caplog.records if record.name == LOGGER]
+    reconnect = next(record for record in ours if record.levelno == logging.INFO)
+    assert (vars(reconnect)["connection"], vars(reconnect)["resumed"]) == (2, False)
+    loss = next(record for record in ours if record.levelno == logging.WARNING)
+    assert "1011" in vars(loss)["error"]
+    told = "\n".join(str(vars(record)) for record in ours)
+    assert not any(word in told for word in ("London", "foggy", "weather"))
