@@ -46,7 +46,7 @@ def test_zero_is_accepted_where_it_means_at_once(option: str) -> None:
 @pytest.mark.parametrize("option", NUMBERS)
 def test_none_turns_off_what_says_so_and_nothing_else(option: str) -> None:
     """``None`` means never only where the docstring says so."""
-    if option in {"ping_interval", "ping_timeout", "tool_answer_timeout"}:
+    if option in MAY_BE_NONE:
         assert getattr(ResilienceOptions(**{option: None}), option) is None
     else:
         with pytest.raises(ConfigurationError):
