@@ -22,6 +22,7 @@ from livekit.plugins.google.realtime import realtime_api as plugin
 
 from .context import history
 from .core.events import HistoryItem, InputPushed, ToolResult
+from .core.wording import clean
 
 Generation = plugin._ResponseGeneration
 """Upstream's record of a generation: its metrics code reads it."""
@@ -85,6 +86,8 @@ class PluginSession(plugin.RealtimeSession):
         # the model's update_options goes through these
         realtime_model._sessions.add(self)
         self._opts = dataclasses.replace(realtime_model._opts)
+        if is_given(self._opts.instructions):
+            self._opts.instructions = clean(self._opts.instructions)
         self._made_up_ids: set[str] = set()
 
     # ------------------------------------------------------------ hooks
@@ -168,6 +171,7 @@ class PluginSession(plugin.RealtimeSession):
 
     def set_instructions(self, instructions: str) -> bool:
         """Take a new instruction; ``False`` if it is the old one."""
+        instructions = clean(instructions)
         if is_given(self._opts.instructions) and self._opts.instructions == instructions:
             return False
         self._opts.instructions = instructions

@@ -135,6 +135,69 @@ async def test_strange_results_are_delivered(
 
 
 @pytest.mark.fault("A16")
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize(
+    ("output", "told"),
+    [("a\x00b \ud800 \x1b[1mc", "ab ? [1mc"), ("x" * 2_000_000, "2000000 bytes")],
+    ids=["strange", "too large"],
+)
+async def test_a_result_closes_no_connection_as_part_of_the_history(
+    profile: str, output: str, told: str
+) -> None:
+    """A fresh session is told it in the form in which it was told first."""
+    async with (
+        GeminiLiveServer(SCRIPT, profile=profile, handles="never") as server,
+        connected(server) as direct,
+    ):
+        await server.caller_says("What is the weather?")
+        await direct.answer(await direct.call(), output)
+        await server.replied()
+        await server.drop(1011)
+        await direct.until(lambda: direct.reconnected, "a reconnect")
+        await server.until(lambda: server.knows(told), "the exchange in the history")
+        await goes_on(server)
+        assert len(server.connections) == 2
+
+
+@pytest.mark.fault("A16")
+@pytest.mark.parametrize("profile", PROFILES)
+async def test_strange_arguments_of_a_call_close_no_later_connection(profile: str) -> None:
+    """The model's own words are quoted to it together with the result."""
+    script = [Call("get_weather", {"city": "Lon\x00don\ud800"}), *SCRIPT[1:]]
+    async with GeminiLiveServer(script, profile=profile) as server, connected(server) as direct:
+        await server.caller_says("What is the weather?")
+        call = await direct.call()
+        await server.drop(1011)
+        await server.connected(2)
+        await direct.answer(call, "foggy")
+        reply = await server.replied()
+        assert reply.knew("foggy")
+        await goes_on(server)
+        assert len(server.connections) == 2
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("where", ["reply", "setup", "update"])
+async def test_strange_instructions_close_no_connection(profile: str, where: str) -> None:
+    """Cleaned of what the service refuses, on whatever way they reach it."""
+    dirty = "Be\x00 brief\ud800."
+    options = {"instructions": dirty} if where == "setup" else {}
+    async with (
+        GeminiLiveServer([Say("Hello."), Say("Goodbye.")], profile=profile) as server,
+        connected(server, **options) as direct,
+    ):
+        if where == "update":
+            await direct.session.update_instructions(dirty)
+        if where == "reply":
+            await direct.session.generate_reply(instructions=dirty)
+        else:
+            await server.caller_says("Hello?")
+        await server.replied()
+        await goes_on(server)
+        assert direct.errors == []
+
+
+@pytest.mark.fault("A16")
 async def test_an_error_result_is_told_as_an_error() -> None:
     """The model can tell a failure from a result."""
     async with GeminiLiveServer(SCRIPT) as server, connected(server) as direct:

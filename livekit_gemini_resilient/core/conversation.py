@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from ..options import ResilienceOptions
-from . import wording
 from .behaviour import Behaviour
 from .delivery import Ledger
 from .effects import Effect, FailReply, Outcome, ReportOutcome, ReportUsage, SendInput
@@ -106,7 +105,7 @@ class Conversation:
             tools_block=tools_block,
         )
         self._out: list[Effect] = []
-        self._intake = Intake()
+        self._intake = Intake(max_result_bytes=options.max_result_bytes)
         self._telling = Telling(
             options=options,
             ledger=self.ledger,
@@ -140,6 +139,13 @@ class Conversation:
         self._pump(now)
         return self._take()
 
+    def close(self) -> list[Effect]:
+        """The conversation is over; say what becomes of what is pending."""
+        if not self.link.has_ended:
+            self.link.end()
+            self._give_up("the session was closed")
+        return self._take()
+
     @property
     def next_deadline(self) -> float | None:
         """When ``advance`` has to be called, in loop seconds; ``None`` if nothing waits."""
@@ -169,8 +175,9 @@ class Conversation:
         match event:
             case ServerFrame():
                 self._frame(event, now)
-            case SetupBuilt():
+            case SetupBuilt(tools_block=tools_block):
                 self._rotation.connection_ended()
+                self._declare(tools_block)
                 self._telling.instructions = None
             case Connected():
                 self._connected(event, now)
@@ -188,6 +195,10 @@ class Conversation:
                 self._requests.withdraw(request)
             case InputPushed():
                 self.uplink.push(event)
+
+    def _declare(self, tools_block: bool) -> None:
+        self._tools_block = self.turn.tools_block = tools_block
+        self._speech.tools_block = self._telling.tools_block = tools_block
 
     def _frame(self, frame: ServerFrame, now: float) -> None:
         if frame.connection != self.link.number or not self.link.is_up:
@@ -239,8 +250,9 @@ class Conversation:
         for result in history:
             self._outcome(result.call_id, Outcome.HISTORY)
         for result in owed:
-            fitting = wording.fitting(result, max_bytes=self._options.max_result_bytes)
-            outcome = self.ledger.produce(fitting)
+            outcome = self.ledger.produce(result)
+            if outcome is None and self.link.has_ended:
+                outcome = Outcome.UNDELIVERED
             if outcome is not None:
                 self._outcome(result.call_id, outcome)
 
@@ -294,7 +306,12 @@ class Conversation:
             self._prompts.connection_refused()
         self._out += self.link.lost(event, now=now)
         if self.link.has_ended:
-            self._out += self._requests.fail("the connection was lost", "start a new session")
+            self._give_up("the connection was lost")
+
+    def _give_up(self, why: str) -> None:
+        self._out += self._requests.fail(why, "start a new session")
+        for call_id in self.ledger.undelivered:
+            self._outcome(call_id, Outcome.UNDELIVERED)
 
     # ------------------------------------------------------------ what is written, in order
 

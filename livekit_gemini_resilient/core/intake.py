@@ -4,26 +4,37 @@ It is owed if its call was issued in this conversation, or if it arrives *alone*
 context: an ``AgentTask`` or a swap of models hands a session the output of a call that it never
 issued. Outputs of the first context, and pairs of call and output that arrive together (LiveKit
 makes such pairs, with ids of its own), are history.
+
+Every output is made fit to be told before anything else sees it, so that none can close a
+connection, by whatever route it is told.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from . import wording
 from .delivery import Ledger
 from .events import HistoryItem, ToolResult
 
 
 class Intake:
-    """The chat contexts that a session was given, one after the other."""
+    """The chat contexts that a session was given, one after the other.
 
-    def __init__(self) -> None:
+    Args:
+        max_result_bytes: The largest output in UTF-8 bytes that is passed on.
+    """
+
+    def __init__(self, *, max_result_bytes: int) -> None:
         self.items: tuple[HistoryItem, ...] = ()
         """The newest context, oldest item first."""
         self._seen: set[str] = set()
         self._had_context = False
+        self._max_result_bytes = max_result_bytes
 
     def connected(self, items: tuple[HistoryItem, ...]) -> None:
         """The context as it stands when a connection opens; everything in it was handed over."""
-        self.items = items
+        self.items = tuple(map(self._fitting, items))
         self._seen.update(item.item_id for item in items)
 
     def updated(
@@ -35,9 +46,10 @@ class Intake:
             The outputs in it that are new: those that are owed, and those that are history.
         """
         first, self._had_context = not self._had_context, True
-        new = [item for item in items if item.item_id not in self._seen]
-        arriving = {item.call.call_id for item in new if item.call is not None}
+        seen = frozenset(self._seen)
         self.connected(items)
+        new = [item for item in self.items if item.item_id not in seen]
+        arriving = {item.call.call_id for item in new if item.call is not None}
         owed: list[ToolResult] = []
         history: list[ToolResult] = []
         for result in (item.result for item in new if item.result is not None):
@@ -45,3 +57,9 @@ class Intake:
             alone = not first and result.call_id not in arriving
             (owed if issued_here or alone else history).append(result)
         return owed, history
+
+    def _fitting(self, item: HistoryItem) -> HistoryItem:
+        if item.result is None:
+            return item
+        fitting = wording.fitting(item.result, max_bytes=self._max_result_bytes)
+        return replace(item, result=fitting)

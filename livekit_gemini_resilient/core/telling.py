@@ -47,7 +47,7 @@ class Telling:
         self._history = history
         self._prompts = prompts
         self._speech = speech
-        self._tools_block = tools_block
+        self.tools_block = tools_block
         self._last_sign = 0.0
         self._batch_until: float | None = None
         self.settled_at = 0.0
@@ -93,7 +93,7 @@ class Telling:
         """Tell an idle model all that it does not know: instruction, history, results."""
         effects: list[Effect] = []
         if self.instructions is not None:
-            system = Turn(role="system", parts=(self.instructions,))
+            system = Turn(role="system", parts=(wording.clean(self.instructions),))
             effects.append(SendContent(turns=(system,), turn_complete=False))
             self.instructions = None
         turns = self.missing(items)
@@ -108,7 +108,7 @@ class Telling:
     def _to_say(self, connection: int, now: float) -> tuple[Record, ...]:
         """Results to put into words: those of one batch together, but not without end."""
         records = self._ledger.to_say(connection)
-        whole = tuple(r for r in records if self._ledger.is_whole(r) or not self._tools_block)
+        whole = tuple(r for r in records if self._ledger.is_whole(r) or not self.tools_block)
         if self._batch_until is None:
             self._batch_until = now + self._options.reply_timeout
         if len(whole) < len(records) and now < self._batch_until:

@@ -6,7 +6,9 @@ first words of the caller are taken for its echo.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from .events import ToolCall, ToolResult
 from .record import Record
@@ -16,6 +18,8 @@ MARK = "[system notice]"
 CALLS_REFUSED = "Tool calls are disabled for this reply; answer the caller directly."
 """The answer to calls that ``tool_choice="none"`` forbids."""
 
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
+
 _ANSWER_NOW = (
     "Continue the conversation with this result now, in your own words. "
     "Do not call the same function again for it, and do not mention this notice."
@@ -24,9 +28,9 @@ _FOR_THE_RECORD = "This is for your information only; no answer is needed."
 
 
 def clean(text: str) -> str:
-    """Text without what the service refuses: NUL and lone surrogates (observed: close 1007)."""
-    without_nul = text.replace("\x00", "")
-    return without_nul.encode("utf-8", "replace").decode("utf-8")
+    """Text without what the service refuses with 1007: control characters other than tab, newline
+    and carriage return (observed), and lone surrogates, which protobuf strings cannot hold."""
+    return _CONTROL.sub("", text).encode("utf-8", "replace").decode("utf-8")
 
 
 def fitting(result: ToolResult, *, max_bytes: int) -> ToolResult:
@@ -45,13 +49,7 @@ def fitting(result: ToolResult, *, max_bytes: int) -> ToolResult:
             "passed on. Tell the caller that it was too large, or ask for a smaller part of it."
         )
         is_error = True
-    return ToolResult(
-        call_id=result.call_id,
-        name=result.name,
-        output=output,
-        is_error=is_error,
-        reply_required=result.reply_required,
-    )
+    return replace(result, output=output, is_error=is_error)
 
 
 def still_running(call: ToolCall) -> ToolResult:
@@ -66,7 +64,7 @@ def still_running(call: ToolCall) -> ToolResult:
 def result_line(call: ToolCall, result: ToolResult) -> str:
     """One exchange as text: what was called with what, and what came of it."""
     verb = "failed with" if result.is_error else "returned"
-    return f"Function {call.name}({call.arguments}) {verb}: {result.output}"
+    return clean(f"Function {call.name}({call.arguments}) {verb}: {result.output}")
 
 
 def exchange(call: ToolCall, result: ToolResult) -> str:
@@ -105,7 +103,7 @@ def reply_now(instructions: str | None) -> str:
     """
     if instructions is None:
         return f"{MARK} Please go on with the conversation."
-    return f"{MARK} Reply now, following these instructions: {instructions}"
+    return clean(f"{MARK} Reply now, following these instructions: {instructions}")
 
 
 def is_echo(words: str, written: Iterable[str]) -> bool:

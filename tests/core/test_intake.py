@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from livekit_gemini_resilient.core.delivery import Ledger
 from livekit_gemini_resilient.core.events import HistoryItem, ItemKind
 from livekit_gemini_resilient.core.intake import Intake
@@ -24,7 +26,7 @@ class Contexts:
     """A session that is handed one context after the other."""
 
     def __init__(self) -> None:
-        self.intake = Intake()
+        self.intake = Intake(max_result_bytes=100)
         self.ledger = Ledger()
 
     def update(self, *items: HistoryItem) -> tuple[list[str], list[str]]:
@@ -83,3 +85,13 @@ def test_what_was_there_when_a_connection_opened_is_not_new() -> None:
     contexts.intake.connected((output("c1"),))
     assert contexts.update(output("c1")) == ([], [])
     assert contexts.intake.items == (output("c1"),)
+
+
+def test_an_output_is_fit_to_be_told_on_every_route() -> None:
+    """A16: what closed a connection once is also left out of the history of the next."""
+    large = replace(result("c1"), output="x" * 101)
+    contexts = Contexts()
+    contexts.update(HistoryItem(item_id="output-c1", kind=ItemKind.OUTPUT, result=large))
+    (kept,) = contexts.intake.items
+    assert kept.result is not None
+    assert "101 bytes" in kept.result.output

@@ -54,15 +54,23 @@ def test_a_reply_that_was_cut_is_quoted() -> None:
     assert "begun" not in SENTENCES["say"]
 
 
-@pytest.mark.parametrize("dirty", ["a\x00b", "a\ud800b", "\x00", "\ud83d"])
+@pytest.mark.parametrize("dirty", ["a\x00b", "a\ud800b", "\x00", "\ud83d", "\x1b[31mred", "\x08"])
 def test_text_is_clean(dirty: str) -> None:
-    """A16: neither NUL nor a lone surrogate, which closed connections with 1007."""
+    """A16: neither control characters nor a lone surrogate, which closed connections with 1007."""
     text = wording.clean(dirty)
-    assert "\x00" not in text
+    assert text.isprintable()
     text.encode("utf-8")
 
 
-@pytest.mark.parametrize("text", ["", "plain", "Grüße 👋", "line\nline", "\ufeff"])
+def test_what_is_quoted_in_a_sentence_is_clean() -> None:
+    """A16: arguments come from the model, instructions from the user, results of any age."""
+    call = ToolCall(call_id="c1", name="lookup", arguments='{"q": "a\x00b"}')
+    assert 'lookup({"q": "ab"})' in wording.exchange(call, answer("4\x002"))
+    assert "returned: 42" in wording.exchange(call, answer("4\x002"))
+    assert wording.reply_now("Gr\x00eet.").endswith("Greet.")
+
+
+@pytest.mark.parametrize("text", ["", "plain", "Grüße 👋", "line\nline", "\ufeff", "tab\tcr\r"])
 def test_clean_text_is_left_as_it_is(text: str) -> None:
     """A16: nothing is replaced that the service takes."""
     assert wording.clean(text) == text
