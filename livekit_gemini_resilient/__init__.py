@@ -10,6 +10,7 @@ from .core.errors import (
     ReplyRefused,
     ResilienceError,
     ResultUnanswered,
+    SessionFailed,
 )
 from .core.rotation import RestartWhen
 from .model import RealtimeModel
@@ -30,5 +31,6 @@ __all__ = [
     "ResilienceOptions",
     "RestartWhen",
     "ResultUnanswered",
+    "SessionFailed",
     "__version__",
 ]

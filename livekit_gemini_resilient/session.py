@@ -6,7 +6,7 @@ It decides nothing. What is written, when, and what follows from a failure is th
 from __future__ import annotations
 
 import asyncio
-import logging
+import contextlib
 import random
 import time
 from collections import deque
@@ -32,7 +32,7 @@ from .core.effects import (
     SendText,
     SendToolResponse,
 )
-from .core.errors import ReplyRefused
+from .core.errors import ReplyRefused, ResilienceError, SessionFailed
 from .core.events import (
     Connected,
     ConnectionLost,
@@ -48,14 +48,12 @@ from .core.events import (
     ToolResult,
 )
 from .options import ResilienceOptions
+from .replies import Replies
 from .stage import Stage
 from .upstream import PluginModel, PluginSession
+from .wire import logger
 
-logger = logging.getLogger("livekit.plugins.google.resilient")
-
-_MALFORMED_LIMIT = 5
-"""Messages in a row that cannot be read before the connection is given up: one bad frame must not
-cost a call, a stream of them is not a connection."""
+_CLOSED = ReplyRefused("the session is closed", "start a new one")
 
 
 class RealtimeSession(PluginSession):
@@ -90,10 +88,11 @@ class RealtimeSession(PluginSession):
         self._next_dial: Dial | None = None
         self._outgoing: asyncio.Queue[wire.Frame] = asyncio.Queue()
         self._session_should_close = asyncio.Event()
-        self._stage = Stage(self, self._answer_reply)
-        self._replies: dict[int, asyncio.Future[llm.GenerationCreatedEvent]] = {}
-        self._reply_count = 0
+        self._replies = Replies(lambda n: self._receive(ReplyWithdrawn(request=n)))
+        self._stage = Stage(self, self._replies.answer)
+        self._failure: BaseException | None = None
         self._closed = False
+        self._close_finished = asyncio.Event()
 
     # ------------------------------------------------------------ what can be seen from outside
 
@@ -180,13 +179,9 @@ class RealtimeSession(PluginSession):
         if is_given(tools) or is_given(tool_choice):
             logger.warning("tools and tool_choice per reply are not supported and ignored")
         self.end_user_activity()
-        self._reply_count += 1
-        number = self._reply_count
-        reply = asyncio.get_running_loop().create_future()
-        self._replies[number] = reply
-        reply.add_done_callback(lambda _: self._withdraw(number))
+        number, reply = self._replies.ask()
         if self._closed:
-            self._fail_reply(number, ReplyRefused("the session is closed", "start a new one"))
+            self._replies.fail(number, _CLOSED)
             return reply
         text = instructions if is_given(instructions) else None
         self._receive(ReplyRequested(request=number, instructions=text))
@@ -195,17 +190,21 @@ class RealtimeSession(PluginSession):
     async def aclose(self) -> None:
         """End the conversation; nothing of it is left when this returns. May be called twice."""
         if self._closed:
+            await self._close_finished.wait()
             return
+        self._effects.extend(self._conversation.close())
+        self._carry_out()
         self._closed = True
         self._session_should_close.set()
-        if self._timer is not None:
-            self._timer.cancel()
-        await self.stop_main_task()
-        self._effects.clear()
-        for number in list(self._replies):
-            self._fail_reply(number, ReplyRefused("the session was closed", "start a new one"))
-        self._stage.clear()
-        await self.close_client()
+        try:
+            await self.stop_main_task()
+            self._arm()
+            self._effects.clear()
+            self._replies.fail_all(_CLOSED)
+            self._stage.clear()
+            await self.close_client()
+        finally:
+            self._close_finished.set()
 
     # ------------------------------------------------------------ upstream's hooks
 
@@ -264,13 +263,9 @@ class RealtimeSession(PluginSession):
             case CloseConnection():
                 self._session_should_close.set()
             case FailReply(request=request, error=error):
-                self._fail_reply(request, error)
+                self._replies.fail(request, error)
             case ReportError(error=error, recoverable=recoverable):
-                logger.warning(
-                    "Gemini Live session error",
-                    extra={"error": str(error), "recoverable": recoverable},
-                )
-                self.report_error(error, recoverable=recoverable)
+                self._report_error(error, recoverable=recoverable)
             case ReportReconnected(connection=connection, resumed=resumed):
                 logger.info(
                     "Gemini Live reconnected", extra={"connection": connection, "resumed": resumed}
@@ -281,23 +276,11 @@ class RealtimeSession(PluginSession):
             case _:
                 self._stage.show(effect)
 
-    def _answer_reply(self, number: int, created: llm.GenerationCreatedEvent) -> bool:
-        reply = self._replies.pop(number, None)
-        if reply is None or reply.done():
-            return False
-        reply.set_result(created)
-        return True
-
-    def _fail_reply(self, number: int, error: Exception) -> None:
-        reply = self._replies.pop(number, None)
-        if reply is not None and not reply.done():
-            failure = llm.RealtimeError(str(error))
-            failure.__cause__ = error
-            reply.set_exception(failure)
-
-    def _withdraw(self, number: int) -> None:
-        if self._replies.pop(number, None) is not None:
-            self._receive(ReplyWithdrawn(request=number))
+    def _report_error(self, error: ResilienceError, *, recoverable: bool) -> None:
+        error.__cause__, self._failure = self._failure, None
+        extra = {"kind": type(error).__name__, "recoverable": recoverable}
+        logger.warning("Gemini Live session error", extra={**extra, "lk.pii.error": str(error)})
+        self.report_error(error, recoverable=recoverable)
 
     # ------------------------------------------------------------ connections
 
@@ -312,8 +295,10 @@ class RealtimeSession(PluginSession):
                 self._receive(await self._connection(dial))
         except Exception as e:
             # a defect of ours or of a listener; nobody awaits this task
-            logger.exception("the Gemini Live session failed")
-            self.report_error(e, recoverable=False)
+            self._failure = e
+            self._effects.extend(self._conversation.close())
+            self._carry_out()
+            self._report_error(SessionFailed(type(e).__name__), recoverable=False)
 
     async def _connection(self, dial: Dial) -> ConnectionLost:
         """One connection, from the dial to its end."""
@@ -321,10 +306,10 @@ class RealtimeSession(PluginSession):
         error: BaseException | None = None
         try:
             connecting = self.connect(dial.handle)
-        except Exception:
-            logger.exception("the setup for Gemini Live cannot be built")
+        except Exception as e:
+            self._failure = e
             return ConnectionLost(connection=dial.connection, invalid=True)
-        self._receive(SetupBuilt(connection=dial.connection))
+        self._receive(SetupBuilt(connection=dial.connection, tools_block=self.tools_block))
         started = time.perf_counter()
         try:
             connection = await asyncio.wait_for(
@@ -338,7 +323,9 @@ class RealtimeSession(PluginSession):
                 error = await self._converse(connection, dial.connection)
             finally:
                 self.set_active(None)
-                await connecting.__aexit__(None, None, None)
+                with contextlib.suppress(Exception):
+                    await connecting.__aexit__(None, None, None)
+        self._failure = error
         return ConnectionLost(
             connection=dial.connection,
             code=wire.failure_code(error) if error else None,
@@ -352,9 +339,11 @@ class RealtimeSession(PluginSession):
         # the reconnect handler: what is owed is the first thing that the core asks to be sent
         self._receive(Connected(connection=number, items=self.history_items()))
         tasks: list[asyncio.Task[Any]] = [
-            asyncio.create_task(self._write_frames(connection), name="gemini-resilient-send"),
             asyncio.create_task(
-                self._read_messages(connection, number), name="gemini-resilient-recv"
+                wire.write_all(self._outgoing, connection, self), name="gemini-resilient-send"
+            ),
+            asyncio.create_task(
+                wire.read_all(self._receive, connection, self, number), name="gemini-resilient-recv"
             ),
             asyncio.create_task(self._session_should_close.wait(), name="gemini-resilient-close"),
         ]
@@ -364,27 +353,6 @@ class RealtimeSession(PluginSession):
             await wire.cancel(*tasks)
         failures = [task.exception() for task in done]
         return next((failure for failure in failures if failure), None)
-
-    async def _write_frames(self, connection: AsyncSession) -> None:
-        while True:
-            frame = await self._outgoing.get()
-            try:
-                await wire.write(frame, connection, self)
-            except (ValueError, TypeError):
-                logger.exception("the SDK cannot express a frame; it is left out")
-
-    async def _read_messages(self, connection: AsyncSession, number: int) -> None:
-        malformed = 0
-        while True:
-            try:
-                async for message in connection.receive():
-                    malformed = 0
-                    self._receive(wire.read(message, self, number))
-            except (ValueError, TypeError):
-                malformed += 1
-                logger.warning("a message of the server cannot be read; it is left out")
-                if malformed >= _MALFORMED_LIMIT:
-                    raise
 
     def _unsent(self) -> tuple[InputPushed, ...]:
         """Take what was handed out for a connection that is gone; the core tells the rest anew."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Callable
 from typing import Any
 
 from google.genai import errors, types
@@ -14,6 +16,12 @@ from .core.effects import SendContent, SendInput, SendText, SendToolResponse
 from .core.events import ServerFrame, ToolCall, Turn
 from .core.wording import CALLS_REFUSED
 from .upstream import PluginSession
+
+logger = logging.getLogger("livekit.plugins.google.resilient")
+
+_MALFORMED_LIMIT = 5
+"""Messages in a row that cannot be read before the connection is given up: one bad frame must not
+cost a call, a stream of them is not a connection."""
 
 _ABNORMAL = 1006
 """The SDK reports an abort, a local keepalive failure and a refused frame size as this."""
@@ -119,6 +127,57 @@ async def _write_input(payload: Any, connection: AsyncSession) -> None:
         value = getattr(payload, name, None)
         if value is not None:
             await connection.send_realtime_input(**{name: value})
+
+
+async def write_all(
+    outgoing: asyncio.Queue[Frame], connection: AsyncSession, session: PluginSession
+) -> None:
+    """Write frames in order, for as long as the connection takes them.
+
+    Raises:
+        Exception: Whatever the SDK raises for a connection that has ended.
+    """
+    while True:
+        frame = await outgoing.get()
+        try:
+            await write(frame, connection, session)
+        except (ValueError, TypeError) as e:
+            logger.error(
+                "the SDK cannot express a frame; it is left out",
+                extra={"frame": type(frame).__name__, "lk.pii.error": str(e)},
+            )
+
+
+async def read_all(
+    receive: Callable[[ServerFrame], None],
+    connection: AsyncSession,
+    session: PluginSession,
+    number: int,
+) -> None:
+    """Hand over every message, for as long as the connection lasts.
+
+    Raises:
+        Exception: Whatever the SDK raises for a connection that has ended, or for the last of
+            ``_MALFORMED_LIMIT`` messages in a row that cannot be read.
+    """
+    messages = connection.receive()
+    malformed = 0
+    while True:
+        try:
+            frame = read(await anext(messages), session, number)
+        except StopAsyncIteration:
+            # the SDK's iterator ends with each turn
+            messages = connection.receive()
+            continue
+        except (ValueError, TypeError):
+            malformed += 1
+            logger.warning("a message of the server cannot be read; it is left out")
+            if malformed >= _MALFORMED_LIMIT:
+                raise
+            messages = connection.receive()
+            continue
+        malformed = 0
+        receive(frame)
 
 
 async def cancel(*tasks: asyncio.Task[Any]) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 import pytest
 from livekit import rtc
+from livekit.agents import llm
 
-from livekit_gemini_resilient import ResilienceOptions
+from livekit_gemini_resilient import Outcome, ReportOutcome, ResilienceOptions, SessionFailed
+from livekit_gemini_resilient.core.events import InputPushed
 from livekit_gemini_resilient.testing import Call, GeminiLiveServer, Say
 
 from .direct import connected, get_time, get_weather
@@ -63,6 +66,41 @@ async def test_the_log_tells_of_losses_and_reconnects_and_of_nothing_that_was_sa
     reconnect = next(record for record in ours if record.levelno == logging.INFO)
     assert (vars(reconnect)["connection"], vars(reconnect)["resumed"]) == (2, False)
     loss = next(record for record in ours if record.levelno == logging.WARNING)
-    assert "1011" in vars(loss)["error"]
+    assert vars(loss)["kind"] == "ConnectionFailed"
+    assert "1011" in vars(loss)["lk.pii.error"]
     told = "\n".join(str(vars(record)) for record in ours)
     assert not any(word in told for word in ("London", "foggy", "weather"))
+
+
+async def test_a_result_that_no_connection_could_carry_ends_as_undelivered() -> None:
+    """Closing the session says so; afterwards nothing is pending for anybody."""
+    settled: list[ReportOutcome] = []
+    script = [Call("get_weather")]
+    async with GeminiLiveServer(script, strict=False) as server, connected(server) as direct:
+        direct.session.on("tool_result_settled", settled.append)
+        await server.caller_says("What is the weather in London?")
+        call = await direct.call()
+        async with server.holding_dials() as held:
+            await server.drop(1011)
+            await held.reached()
+            await direct.answer(call, "foggy and 12 degrees")
+            await direct.session.aclose()
+    assert settled == [ReportOutcome(call_id=call.call_id, outcome=Outcome.UNDELIVERED)]
+
+
+async def test_a_defect_of_the_adapter_ends_the_session_with_an_error_that_carries_it() -> None:
+    """Nobody awaits the main task: what ends it is reported, and nothing hangs."""
+    async with GeminiLiveServer(strict=False) as server, connected(server) as direct:
+
+        def breaks() -> tuple[InputPushed, ...]:
+            raise RuntimeError("a defect")
+
+        direct.session._unsent = breaks  # type: ignore[method-assign]
+        pending = direct.session.generate_reply(instructions="Hello.")
+        await server.drop(1011)
+        with pytest.raises(llm.RealtimeError, match="start a new"):
+            await asyncio.wait_for(pending, 10)
+        await asyncio.sleep(0)
+    assert isinstance(direct.errors[-1].error, SessionFailed)
+    assert isinstance(direct.errors[-1].error.__cause__, RuntimeError)
+    assert not direct.errors[-1].recoverable

@@ -40,6 +40,7 @@ Rules that will not fit the two tables:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from .effects import Outcome
 from .events import ToolCall, ToolResult
@@ -76,7 +77,8 @@ class Ledger:
             record = self._records[result.call_id] = Record(call=call, issued_on=0)
         if record.result is not None:
             return Outcome.DUPLICATE
-        record.result = result
+        # an output may come without a name, and a response must have the name of its call
+        record.result = replace(result, name=record.call.name)
         if result.reply_required and not record.cancelled:
             record.reply = Reply.DUE
         return None
@@ -282,6 +284,13 @@ class Ledger:
     def pending(self) -> tuple[ToolResult, ...]:
         """Results that the model is owed and has not been told, oldest first."""
         return tuple(r.result for r in self if r.owed and r.result is not None)
+
+    @property
+    def undelivered(self) -> tuple[str, ...]:
+        """Ids of calls whose results the model was not seen to know."""
+        return tuple(
+            r.call.call_id for r in self if r.result is not None and r.known is not Known.KNOWN
+        )
 
     @property
     def running(self) -> bool:

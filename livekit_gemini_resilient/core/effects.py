@@ -166,7 +166,10 @@ class ReportReconnected:
 
 
 class Outcome(Enum):
-    """What became of one tool result. Each result ends in exactly one of these."""
+    """What became of one answer to a call. Each ends in exactly one of these.
+
+    A second answer to the same call is one of its own, as is the answer that refuses a call.
+    """
 
     REPLIED = "replied"
     """The model knows it and finished its reply."""
@@ -178,6 +181,8 @@ class Outcome(Enum):
     """The call had an answer already; this one was dropped."""
     UNANSWERED = "unanswered"
     """The model stayed silent, also when asked a second time; an error was reported."""
+    UNDELIVERED = "undelivered"
+    """The conversation ended before anything showed that the model knows it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,8 @@
     ├── ConfigurationError          a wrong option; also a ValueError
     ├── ReplyRefused                a ``generate_reply`` that cannot be served
     ├── ResultUnanswered            the model never reacted to a tool result
-    └── ConnectionFailed            no connection could be had or kept
+    ├── ConnectionFailed            no connection could be had or kept
+    └── SessionFailed               a defect of this package, or of a listener, ended the session
 
 Every error holds its data and builds its own text; nothing in this package reads the text of an
 exception to decide something.
@@ -96,3 +97,18 @@ class ConnectionFailed(ResilienceError):
         code = "no close code" if self.code is None else f"code {self.code}"
         text = f"Gemini Live connection failed ({code}) after {self.attempts} attempt(s)"
         return f"{text}: {self.advice}" if self.advice else text
+
+
+class SessionFailed(ResilienceError):
+    """A defect of this package, or of a listener of its events, ended the session.
+
+    Args:
+        kind: The type of the exception; the exception itself is the ``__cause__``.
+    """
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind)
+        self.kind = kind
+
+    def __str__(self) -> str:
+        return f"the session was ended by an unexpected {self.kind}; start a new one"

@@ -140,6 +140,8 @@ class SetupBuilt:
 
     connection: int
     """The connection that is being dialed."""
+    tools_block: bool = True
+    """Whether it declares that the model waits for tool results before it says anything else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

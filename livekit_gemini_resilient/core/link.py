@@ -111,6 +111,10 @@ class Link:
         self.state = LinkState.CLOSING
         return CloseConnection(connection=self.number)
 
+    def end(self) -> None:
+        """There will be no other connection."""
+        self.state = LinkState.ENDED
+
     def progressed(self) -> None:
         """The model finished a turn: the retry budget is restored."""
         self._attempts = 0

@@ -95,6 +95,8 @@ def advice(failure: Failure) -> str | None:
     """What the user can change, ``None`` if nothing is known."""
     if failure.invalid:
         return "the setup could not be built; check the schemas of the tools"
+    if failure.code == 1007 and not failure.first:
+        return "the server refused something that it was sent, or the handle it was given"
     return _ADVICE.get(failure.code) if failure.code is not None else None
 
 

@@ -72,7 +72,7 @@ class Speech:
         self._history = history
         self._requests = requests
         self._new_id = new_id
-        self._tools_block = tools_block
+        self.tools_block = tools_block
         self._generation: _Generation | None = None
         self._caller: _CallerTurn | None = None
         self._caller_spoke = False
@@ -145,8 +145,8 @@ class Speech:
     def _started(self, connection: int) -> None:
         self._history.consumed()
         # a blocking model waits for all results: what it says before the last one is older
-        open_call = self._tools_block and self._ledger.open_on(connection)
-        to_caller = self._caller_spoke and not self._tools_block
+        open_call = self.tools_block and self._ledger.open_on(connection)
+        to_caller = self._caller_spoke and not self.tools_block
         if self._generation:
             self._generation.evidence = self._ledger.generation_started(
                 connection, about_other=open_call or to_caller

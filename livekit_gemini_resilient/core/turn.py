@@ -87,7 +87,7 @@ class TurnTracker:
         """When the server last ended a turn, in loop seconds."""
         self._trailing_quiet = trailing_quiet
         self._transcript_grace = transcript_grace
-        self._tools_block = tools_block
+        self.tools_block = tools_block
         self._stalled_after = stalled_after
         self._numbers = 0
         self._open: _Open | None = None
@@ -144,7 +144,7 @@ class TurnTracker:
 
     def answered(self, *, now: float) -> Iterator[Report]:
         """Every call of this connection has been answered."""
-        if self.state is TurnState.TRAILING and not self._tools_block:
+        if self.state is TurnState.TRAILING and not self.tools_block:
             # the model did not wait: what it is saying goes on, and is not about the result
             self.state, self._deadline = TurnState.GENERATING, None
             self._stalls_at = now + self._stalled_after

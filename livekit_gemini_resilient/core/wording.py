@@ -79,7 +79,7 @@ def say(records: Sequence[Record], *, reply: bool) -> str:
         records: What to tell; each has a result.
         reply: Whether the model is to speak about it.
     """
-    lines = [f"{MARK} The connection was renewed while a function was running."]
+    lines = [f"{MARK} A function that was called earlier has finished."]
     lines += [result_line(r.call, r.result) for r in records if r.result is not None]
     if not reply:
         return "\n".join([*lines, _FOR_THE_RECORD])
