@@ -192,7 +192,8 @@ class PluginSession(plugin.RealtimeSession):
         vertexai, scheduling = self._opts.vertexai, self._opts.tool_response_scheduling
         responses: list[types.FunctionResponse] = []
         for result in results:
-            made_up = result.call_id in self._made_up_ids
+            # the SDK refuses a response without an id on the Gemini API
+            made_up = vertexai and result.call_id in self._made_up_ids
             response = types.FunctionResponse(
                 id=None if made_up else result.call_id,
                 name=result.name,
@@ -207,7 +208,7 @@ class PluginSession(plugin.RealtimeSession):
         return responses
 
     def made_up_id(self) -> str:
-        """An id for a call that came without one; its response must carry none."""
+        """An id for a call that came without one; on Vertex AI its response must carry none."""
         call_id = utils.shortuuid("fnc-call-")
         self._made_up_ids.add(call_id)
         return call_id

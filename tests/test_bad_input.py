@@ -84,6 +84,37 @@ async def test_two_outputs_for_one_call_in_one_update_are_one_answer(profile: st
         assert len(server.tool_responses) == 1
 
 
+@pytest.mark.parametrize("profile", PROFILES)
+async def test_an_output_without_a_name_is_answered_under_the_name_of_its_call(
+    profile: str,
+) -> None:
+    """The name is optional in LiveKit and needed by the service."""
+    async with GeminiLiveServer(SCRIPT, profile=profile) as server, connected(server) as direct:
+        await server.caller_says("What is the weather?")
+        call = await direct.call()
+        unnamed = llm.FunctionCallOutput(call_id=call.call_id, output="foggy", is_error=False)
+        await direct.hand_over(unnamed)
+        await server.replied()
+        assert server.tool_responses[0].name == "get_weather"
+        await goes_on(server)
+
+
+@pytest.mark.fault("A11")
+@pytest.mark.parametrize("profile", PROFILES)
+async def test_a_call_without_an_id_does_not_keep_others_from_being_answered(profile: str) -> None:
+    """The SDK refuses a response without an id on the Gemini API, with the whole frame."""
+    script = [Call("get_weather"), Say("It is foggy.")]
+    async with GeminiLiveServer(script, profile=profile) as server, connected(server) as direct:
+        await server.caller_says("What is the weather, and what time is it?")
+        named = await direct.call()
+        await server.send({"toolCall": {"functionCalls": [{"name": "get_time", "args": {}}]}})
+        without_id = await direct.call()
+        await direct.hand_over(output_of(named, "foggy"), output_of(without_id, "noon"))
+        await server.replied()
+        names = [r.name for r in server.tool_responses]
+        assert sorted(names) == ["get_time", "get_weather"]
+
+
 @pytest.mark.fault("A16")
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("lost", [False, True], ids=["same connection", "later connection"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import settings
@@ -66,6 +66,14 @@ def test_a_result_is_told_once_and_known_when_the_model_has_spoken() -> None:
     assert not ledger.reply_due
     assert ledger.pending == ()
     assert ledger.generation_completed(evidence) == []
+
+
+def test_a_result_has_the_name_of_its_call_on_every_route() -> None:
+    """An output may come without; a response without is read as a failed call (observed)."""
+    ledger = Ledger()
+    ledger.issue(call("c1"), 1)
+    ledger.produce(replace(result("c1"), name=""))
+    assert [r.name for r in ledger.tell_by_response(1)] == [call("c1").name]
 
 
 def test_a_generation_that_began_before_the_telling_proves_nothing() -> None:
