@@ -92,7 +92,7 @@ class RealtimeSession(PluginSession):
         self._stage = Stage(self, self._replies.answer)
         self._failure: BaseException | None = None
         self._closed = False
-        self._close_finished = asyncio.Event()
+        self._closing: asyncio.Task[None] | None = None
 
     # ------------------------------------------------------------ what can be seen from outside
 
@@ -188,23 +188,25 @@ class RealtimeSession(PluginSession):
         return reply
 
     async def aclose(self) -> None:
-        """End the conversation; nothing of it is left when this returns. May be called twice."""
-        if self._closed:
-            await self._close_finished.wait()
-            return
-        self._effects.extend(self._conversation.close())
-        self._carry_out()
-        self._closed = True
-        self._session_should_close.set()
-        try:
-            await self.stop_main_task()
-            self._arm()
-            self._effects.clear()
-            self._replies.fail_all(_CLOSED)
-            self._stage.clear()
-            await self.close_client()
-        finally:
-            self._close_finished.set()
+        """End the conversation; nothing of it is left when this returns. May be called twice.
+
+        A caller that is cancelled, by a timeout say, leaves nothing half closed either.
+        """
+        if self._closing is None:
+            self._effects.extend(self._conversation.close())
+            self._carry_out()
+            self._closed = True
+            self._session_should_close.set()
+            self._closing = asyncio.create_task(self._close(), name="gemini-resilient-aclose")
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        await self.stop_main_task()
+        self._arm()
+        self._effects.clear()
+        self._replies.fail_all(_CLOSED)
+        self._stage.clear()
+        await self.close_client()
 
     # ------------------------------------------------------------ upstream's hooks
 

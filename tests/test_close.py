@@ -11,7 +11,7 @@ import pytest
 from livekit.agents import llm
 
 from livekit_gemini_resilient import Outcome, ReportOutcome
-from livekit_gemini_resilient.testing import Call, GeminiLiveServer, Say
+from livekit_gemini_resilient.testing import Call, Gate, GeminiLiveServer, Say
 
 from .direct import Direct, connected, get_time
 
@@ -89,3 +89,25 @@ async def test_each_result_ends_in_one_observable_outcome(lost: bool, outcome: O
         event = await asyncio.wait_for(settled.get(), 10)
         assert (event.call_id, event.outcome) == (call.call_id, outcome)
         assert settled.empty()
+
+
+@pytest.mark.fault("E10")
+async def test_a_close_that_is_cancelled_leaves_nothing_half_closed() -> None:
+    """A caller that gives up waiting for the closing handshake, and one that closes once more."""
+    gate = Gate()
+    script = [Say("Never heard to the end.", gate=gate, gate_after=2)]
+    async with GeminiLiveServer(script, strict=False) as server, connected(server) as direct:
+        opened: asyncio.Queue[llm.GenerationCreatedEvent] = asyncio.Queue()
+        direct.session.on("generation_created", opened.put_nowait)
+        await server.caller_says("Tell me a story.")
+        generation = await asyncio.wait_for(opened.get(), 10)
+        async with server.holding_closes() as held:
+            closing = asyncio.create_task(direct.session.aclose())
+            await held.reached()
+            closing.cancel()
+            await asyncio.gather(closing, return_exceptions=True)
+            await asyncio.wait_for(direct.session.aclose(), 10)
+            assert not {t for t in asyncio.all_tasks() if "gemini" in t.get_name()}
+            async for message in generation.message_stream:
+                assert [text async for text in message.text_stream]
+        gate.open()
