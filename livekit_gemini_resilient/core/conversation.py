@@ -205,8 +205,13 @@ class Conversation:
             return
         self._telling.sign(now=now)
         self._prompts.frame_received()
-        # a call that is delivered again is no sign of the model
-        calls = tuple(call for call in frame.calls if self.ledger.get(call.call_id) is None)
+        # a call that is delivered or issued again is no sign of the model
+        new_input = self._speech.asked_on == self.link.number or bool(frame.user_words)
+        calls = tuple(
+            call
+            for call in frame.calls
+            if not self.ledger.rejoin(call, self.link.number, new_input=new_input)
+        )
         frame = replace(frame, calls=calls)
         if frame.calls_refused is not None:
             self._refuse_calls(frame.calls_refused, frame)
@@ -333,6 +338,7 @@ class Conversation:
             turns = self._telling.missing(self._intake.items)
             self._out += self._prompts.ask(self._requests.instructions, turns)
             self._requests.mark_written(now=now)
+            self._speech.asked_on = self.link.number
             self._telling.sign(now=now)
         for piece in self.uplink.drain():
             self._out.append(SendInput(piece=piece))

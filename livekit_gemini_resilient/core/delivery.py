@@ -33,6 +33,7 @@ Rules that will not fit the two tables:
 * A result of a call that was never issued here is owed if it arrives alone; see ``intake``.
 * A call that is not answered in time is answered with "still running", so that a blocking model is
   not mute for good; its result, if it comes, is put into words.
+* A call that is issued again, since a snapshot forgot it, is answered from the first run.
 * A cancelled call gets no response. If its tool completed all the same, the model is told what
   was done, without being asked for a reply.
 """
@@ -52,15 +53,48 @@ class Ledger:
 
     def __init__(self) -> None:
         self._records: dict[str, Record] = {}
+        self._asked_as: dict[str, Record] = {}
 
     def __iter__(self) -> Iterator[Record]:
         return iter(self._records.values())
 
     def get(self, call_id: str) -> Record | None:
-        """The record of a call, ``None`` if there is none."""
-        return self._records.get(call_id)
+        """The record of a call, also by an id under which it was issued again."""
+        return self._records.get(call_id) or self._asked_as.get(call_id)
 
     # ------------------------------------------------------------ what happens to a call
+
+    def rejoin(self, call: ToolCall, connection: int, *, new_input: bool) -> bool:
+        """Whether a call is an earlier one, delivered or issued again; its tool runs once.
+
+        A connection that was resumed from an older snapshot, or is fresh, does not know what was
+        asked before it; a call that it issues by itself (``new_input`` is false), with the name
+        and the arguments of one whose result it was not told, is that call. So is one with an id
+        that is known.
+        """
+        known = self.get(call.call_id)
+        if known is not None and known.issued_on == connection:
+            return True
+        record = known or (None if new_input else self._forgotten(call, connection))
+        if record is None:
+            return False
+        self._asked_as[call.call_id] = record
+        record.asked_as, record.issued_on = call.call_id, connection
+        record.responded_on.discard(connection)
+        record.known, record.released, record.answer_by = Known.NO, False, None
+        if record.result is not None and record.result.reply_required:
+            record.reply = Reply.DUE
+        return True
+
+    def _forgotten(self, call: ToolCall, connection: int) -> Record | None:
+        for record in self:
+            elsewhere = record.issued_on not in (0, connection)
+            failed = record.result is not None and record.result.is_error
+            same = (record.call.name, record.call.arguments) == (call.name, call.arguments)
+            untold = record.known is Known.NO and not record.cancelled
+            if elsewhere and same and untold and not failed:
+                return record
+        return None
 
     def issue(self, call: ToolCall, connection: int) -> bool:
         """Note a call of the server; ``False`` if that id is known already (a duplicate)."""
@@ -89,7 +123,7 @@ class Ledger:
         A response that crossed the cancellation was ignored, so its result is untold.
         """
         for call_id in call_ids:
-            record = self._records.get(call_id)
+            record = self.get(call_id)
             if record is None or record.known is Known.KNOWN or record.reply is Reply.STARTED:
                 continue
             if record.known is Known.TOLD and record.route is not Route.RESPONSE:
@@ -116,7 +150,7 @@ class Ledger:
             record.released = True
             if record.issued_on == connection and connection not in record.responded_on:
                 record.responded_on.add(connection)
-                freed.append(record.call)
+                freed.append(_as_asked(record))
         return tuple(freed)
 
     # ------------------------------------------------------------ telling
@@ -151,7 +185,7 @@ class Ledger:
                 continue
             if record.result is None:
                 record.responded_on.add(connection)
-                sent.append(still_running(record.call))
+                sent.append(still_running(_as_asked(record)))
             else:
                 sent.append(self._tell(record, connection, Route.SETTLE))
         return tuple(sent)
@@ -210,7 +244,7 @@ class Ledger:
         record.known, record.told_on, record.route = Known.TOLD, connection, route
         if route is not Route.SAY:
             record.responded_on.add(connection)
-        return record.result
+        return replace(record.result, call_id=record.asked_as)
 
     # ------------------------------------------------------------ what the model shows
 
@@ -328,3 +362,7 @@ class Ledger:
     def untold(self) -> frozenset[str]:
         """Ids of calls whose exchange is not history yet: open, owed, or told without a sign."""
         return frozenset(r.call.call_id for r in self if r.known is not Known.KNOWN)
+
+
+def _as_asked(record: Record) -> ToolCall:
+    return replace(record.call, call_id=record.asked_as)

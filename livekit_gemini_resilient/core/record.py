@@ -51,6 +51,9 @@ class Record:
     """The call; made up from its result if it was never issued here."""
     issued_on: int
     """Connection that issued it, 0 if none of this conversation did."""
+    asked_as: str = ""
+    """Id under which the server waits for the answer: that of the call, or a later one under
+    which it was issued again."""
     result: ToolResult | None = None
     """``None`` while the tool runs."""
     known: Known = Known.NO
@@ -73,6 +76,10 @@ class Record:
     """When the model is no longer left waiting for it, in loop seconds."""
     released: bool = False
     """The model was told not to wait; the result, if it comes, is put into words."""
+
+    def __post_init__(self) -> None:
+        """A call is waited for under its own id, until it is issued again."""
+        self.asked_as = self.asked_as or self.call.call_id
 
     @property
     def running(self) -> bool:

@@ -77,6 +77,8 @@ class Speech:
         self._caller: _CallerTurn | None = None
         self._caller_spoke = False
         self._shown: list[Effect] = []
+        self.asked_on = 0
+        """Connection on which the caller, or the framework, last said something new."""
 
     def told(self) -> None:
         """A result was put before the model: words heard from now on are newer."""
@@ -109,8 +111,9 @@ class Speech:
             case reports.AudioEnded(generation=number):
                 self._shown.append(EndAudio(generation=number))
                 self._completed()
-            case reports.Heard():
+            case reports.Heard(new_turn=new_turn):
                 self._heard(report)
+                self.asked_on = connection if new_turn else self.asked_on
             case reports.BargedIn():
                 # words of ours interrupt as well; the caller's own are heard afterwards
                 ours = self._requests.written or self._ledger.reply_due

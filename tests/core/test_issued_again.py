@@ -1,0 +1,129 @@
+"""A call that is issued again: its tool runs once (fault A15)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from livekit_gemini_resilient.core.delivery import Ledger
+from livekit_gemini_resilient.core.events import ToolCall
+
+from .driver import call, result
+
+AGAIN = replace(call("c1"), call_id="c9")
+"""The same function with the same arguments, under another id."""
+
+
+def lost(*, answered: bool = False) -> Ledger:
+    """One call on a connection that has ended, before anything was told there."""
+    ledger = Ledger()
+    ledger.issue(call("c1"), 1)
+    if answered:
+        ledger.produce(result("c1"))
+    ledger.connection_closed(1)
+    return ledger
+
+
+def ids(ledger: Ledger, connection: int) -> list[str]:
+    """Ids under which results go out as responses."""
+    return [r.call_id for r in ledger.tell_by_response(connection)]
+
+
+@pytest.mark.fault("A15")
+@pytest.mark.parametrize("answered", [True, False], ids=["finished", "running"])
+@pytest.mark.parametrize("again", [AGAIN, call("c1")], ids=["another id", "the same id"])
+def test_a_forgotten_call_is_answered_from_the_first_run(answered: bool, again: ToolCall) -> None:
+    """Under the id by which the new connection waits for it."""
+    ledger = lost(answered=answered)
+    assert ledger.rejoin(again, 2, new_input=False)
+    assert ledger.open_on(2)
+    if not answered:
+        ledger.produce(result("c1"))
+    assert ids(ledger, 2) == [again.call_id]
+    assert not ledger.open_on(2)
+    assert ids(ledger, 2) == []
+    evidence = ledger.generation_started(2)
+    assert [call_id for call_id, _ in ledger.generation_completed(evidence)] == ["c1"]
+
+
+@pytest.mark.fault("A15")
+def test_a_forgotten_call_that_was_settled_is_answered_all_the_same() -> None:
+    """The response that settled carried the id of an exchange that the server gave up."""
+    ledger = lost(answered=True)
+    ledger.settle(2, lambda c: result(c.call_id))
+    ledger.settle_failed(2)
+    assert ledger.rejoin(AGAIN, 2, new_input=False)
+    assert ids(ledger, 2) == ["c9"]
+    assert ledger.to_say(2) == ()
+
+
+@pytest.mark.fault("A15")
+@pytest.mark.fault("B14")
+def test_the_same_id_twice_on_one_connection_is_a_duplicate() -> None:
+    """It is neither run nor answered a second time."""
+    ledger = Ledger()
+    ledger.issue(call("c1"), 1)
+    ledger.produce(result("c1"))
+    assert ids(ledger, 1) == ["c1"]
+    assert ledger.rejoin(call("c1"), 1, new_input=False)
+    assert ids(ledger, 1) == []
+
+
+@pytest.mark.fault("A15")
+def test_one_earlier_call_stands_for_one_later_call() -> None:
+    """The second time the model means it."""
+    ledger = lost()
+    assert ledger.rejoin(AGAIN, 2, new_input=False)
+    assert not ledger.rejoin(replace(AGAIN, call_id="c10"), 2, new_input=False)
+
+
+@pytest.mark.fault("A15")
+def test_a_call_is_new_where_the_caller_asked_again() -> None:
+    """New words may want a new run."""
+    assert not lost().rejoin(AGAIN, 2, new_input=True)
+
+
+@pytest.mark.fault("A15")
+def test_a_call_is_new_on_the_connection_that_issued_its_twin() -> None:
+    """The same arguments with another id."""
+    ledger = Ledger()
+    ledger.issue(call("c1"), 1)
+    assert not ledger.rejoin(AGAIN, 1, new_input=False)
+
+
+@pytest.mark.fault("A15")
+@pytest.mark.parametrize(
+    "other",
+    [replace(AGAIN, name="book"), replace(AGAIN, arguments="{}")],
+    ids=["another function", "other arguments"],
+)
+def test_a_call_for_something_else_is_new(other: ToolCall) -> None:
+    """Name and arguments must be the same."""
+    assert not lost().rejoin(other, 2, new_input=False)
+
+
+@pytest.mark.fault("A15")
+def test_a_call_is_new_where_the_first_run_failed_was_cancelled_or_was_told() -> None:
+    """There is nothing to answer it from, or the model knows and asks once more."""
+    failed = lost()
+    failed.produce(replace(result("c1"), is_error=True))
+    assert not failed.rejoin(AGAIN, 2, new_input=False)
+    cancelled = lost()
+    cancelled.cancel(["c1"])
+    assert not cancelled.rejoin(AGAIN, 2, new_input=False)
+    told = lost(answered=True)
+    told.said(told.to_say(2), 2)
+    assert not told.rejoin(AGAIN, 2, new_input=False)
+
+
+@pytest.mark.fault("A15")
+@pytest.mark.fault("A10")
+def test_a_call_can_be_cancelled_by_the_id_under_which_it_was_issued_again() -> None:
+    """The server knows no other."""
+    ledger = lost()
+    ledger.rejoin(AGAIN, 2, new_input=False)
+    ledger.cancel(["c9"])
+    assert not ledger.open_on(2)
+    ledger.produce(result("c1"))
+    assert ids(ledger, 2) == []
