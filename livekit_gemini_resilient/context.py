@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,8 @@ from google.genai import types
 from livekit.agents import llm
 
 from .core.events import HistoryItem, ItemKind, ToolCall, ToolResult
+
+logger = logging.getLogger("livekit.plugins.google.resilient")
 
 
 def history(chat_ctx: llm.ChatContext) -> Iterator[HistoryItem]:
@@ -35,13 +38,30 @@ def history(chat_ctx: llm.ChatContext) -> Iterator[HistoryItem]:
 
 
 def _parts(message: llm.ChatMessage) -> tuple[object, ...]:
-    if all(isinstance(content, str) for content in message.content):
-        return tuple(content for content in message.content if content)
+    parts: list[object] = []
+    for content in message.content:
+        if isinstance(content, str):
+            parts += [content] if content else []
+            continue
+        try:
+            parts += _converted(content)
+        except Exception as e:
+            # an image of an unknown kind, or the extra that encodes it is not installed; the rest
+            # of the context holds what the model waits for
+            logger.warning(
+                "a part of a message cannot be told to the model; it is left out",
+                extra={"item_id": message.id, "error": type(e).__name__},
+            )
+    return tuple(parts)
+
+
+def _converted(content: Any) -> list[object]:
+    message = llm.ChatMessage(role="user", content=[content])
     turns, _ = llm.ChatContext([message]).to_provider_format(
         format="google", inject_dummy_user_message=False
     )
-    content = [types.Content.model_validate(turn) for turn in turns]
-    return tuple(part.text or part for turn in content for part in turn.parts or [])
+    converted = [types.Content.model_validate(turn) for turn in turns]
+    return [part.text or part for turn in converted for part in turn.parts or []]
 
 
 def canonical(arguments: Any) -> str:

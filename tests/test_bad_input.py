@@ -279,6 +279,28 @@ async def test_a_tool_that_takes_too_long_does_not_mute_the_model(profile: str) 
         assert len(server.tool_responses) == 1
 
 
+@pytest.mark.fault("F7")
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("lost", [False, True], ids=["same connection", "later connection"])
+async def test_an_image_that_cannot_be_told_takes_nothing_with_it(profile: str, lost: bool) -> None:
+    """Neither the words beside it, nor a result in the same context, nor the next connection."""
+    image = llm.ImageContent(image="data:image/tiff;base64,AAAA")
+    async with GeminiLiveServer(SCRIPT, profile=profile) as server, connected(server) as direct:
+        await server.caller_says("What is the weather?")
+        call = await direct.call()
+        if lost:
+            await server.drop(1011)
+        await direct.hand_over(
+            llm.ChatMessage(role="user", content=["Look at this.", image]),
+            output_of(call, "foggy"),
+        )
+        reply = await server.replied()
+        assert reply.knew("foggy")
+        await server.until(lambda: server.knows("Look at this."), "the words beside the image")
+        await goes_on(server)
+        assert len(server.connections) == 1 + lost
+
+
 MALFORMED = [b"not json", b"[]", b"\xff\xfe", b'{"error": {"code": 400}}', b'{"serverContent": 5}']
 
 
