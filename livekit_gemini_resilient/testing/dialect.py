@@ -8,7 +8,7 @@ import math
 import uuid
 from collections.abc import Iterable, Iterator
 from struct import pack
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from .profiles import Profile
 from .records import IssuedCall
@@ -131,9 +131,16 @@ class Dialect:
         """Return the notice of an interruption (observed: a message of its own)."""
         return _content(interrupted=True)
 
-    def turn_complete(self, usage: Message | None) -> Message:
-        """Return the end of a turn, with usage in the same message."""
+    def turn_complete(self, usage: Message | None, *, in_progress: bool) -> Message:
+        """Return the end of a turn, with usage in the same message.
+
+        Args:
+            usage: the usage, if it is sent.
+            in_progress: whether more follows unasked.
+        """
         extra: Message = {"groundingMetadata": {}} if self._profile.grounding_metadata else {}
+        if self._profile.interaction_status:
+            extra["interactionStatus"] = "IN_PROGRESS" if in_progress else "IDLE"
         message = _content(turnComplete=True, **extra)
         return message if usage is None else {**message, "usageMetadata": usage}
 
@@ -160,20 +167,32 @@ class Dialect:
         }
 
     def new_call_id(self) -> str:
-        """Return an id in the family's style."""
+        """Return an id in the family's style; an empty one if its calls carry none."""
+        if self._profile.call_ids == "none":
+            return ""
         number = uuid.uuid4().int % 10**19
         if self._profile.call_ids == "uuid":
             return str(uuid.uuid4())
         return f"{'fc_' if self._profile.call_ids == 'fc_N' else 'function-call-'}{number:019d}"
 
-    def tool_call(self, calls: Iterable[IssuedCall]) -> Message:
-        """Return the message that issues the calls."""
-        issued = [{"name": call.name, "args": call.args, "id": call.id} for call in calls]
-        return {"toolCall": {"functionCalls": issued}}
+    def deliveries(
+        self, calls: Iterable[IssuedCall], how: Literal["once", "twice", "two_shapes"]
+    ) -> list[Message]:
+        """Return the messages that issue the calls; see `Call`."""
+        issued = [
+            {"name": call.name, "args": call.args, **({"id": call.id} if call.id else {})}
+            for call in calls
+        ]
+        message = {"toolCall": {"functionCalls": issued}}
+        if how == "twice":
+            return [message, message]
+        if how == "two_shapes":
+            return [self._model_turn(*({"functionCall": call} for call in issued)), message]
+        return [message]
 
     def cancellation(self, calls: Iterable[IssuedCall]) -> Message:
-        """Return the message that takes the calls back (documented)."""
-        return {"toolCallCancellation": {"ids": [call.id for call in calls]}}
+        """Return the message that takes the calls back (documented); it names those with an id."""
+        return {"toolCallCancellation": {"ids": [call.id for call in calls if call.id]}}
 
     def heard(self, text: str) -> list[Message]:
         """Return the caller's words as incremental transcription; each piece starts with a space
@@ -193,9 +212,9 @@ class Dialect:
         flag = {"resumable": False} if self._profile.not_resumable == "flag" else {}
         return [{"sessionResumptionUpdate": flag}]
 
-    def _model_turn(self, part: Message) -> Message:
+    def _model_turn(self, *parts: Message) -> Message:
         role = {"role": "model"} if self._profile.model_role else {}
-        return _content(modelTurn={**role, "parts": [part]})
+        return _content(modelTurn={**role, "parts": list(parts)})
 
 
 def _content(**fields: Any) -> Message:

@@ -124,6 +124,7 @@ class Faults:
 
     closes: Barrier | None = None
     dials: Barrier | None = None
+    pongs: Barrier | None = None
     refusals: Refusals | None = None
     traps: list[Trap] = field(default_factory=list)
 

@@ -7,19 +7,21 @@ reaction, so that a trap can break the connection between the two.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from .dialect import Dialect, Message
 from .model import ScriptedModel
-from .records import Connection, Entry, ToolResponse
+from .records import Connection, Entry
+from .responses import Responses
 from .rules import (
     check_content,
     check_realtime,
-    check_responses,
+    check_tools,
+    declared_behaviors,
     declared_tools,
 )
 from .service import Service
-from .wire import Refused, content_text, plain_text
+from .wire import content_text
 
 Reaction: TypeAlias = Callable[[], None] | None
 
@@ -42,6 +44,7 @@ class Intake:
             service.profile, transcribes=setup.get("output_audio_transcription") is not None
         )
         self.model = ScriptedModel(service, record, dialect, send)
+        self._responses = Responses(service, record, self.model)
         self._service = service
         self._record = record
         self._dialect = dialect
@@ -67,20 +70,23 @@ class Intake:
         if kind == "realtime_input":
             return self._take_realtime(body)
         if kind == "tool_response":
-            return self._take_responses(body.get("function_responses") or [])
+            return self._responses.take(body.get("function_responses") or [])
         if "tools" in body:
-            self._record.declared_tools = declared_tools((body["tools"] or {}).get("tools"))
+            self._declare((body["tools"] or {}).get("tools"))
         return None
 
     def caller_says(self, text: str, *, infer: bool) -> None:
         """The caller speaks; see `GeminiLiveServer.caller_says`."""
         if self.model.generating and self._barge_in:
             self.model.interrupt()
+        self._end_waiting()
         self._initial_history = False
         if self._transcribes_input:
             self._transcribe(text)
         if self._manual:
             self._said.append(Entry("user", text))
+        elif self._swallowed("the caller's words"):
+            return
         elif infer:
             self.model.hear(Entry("user", text), "caller")
         else:
@@ -88,7 +94,9 @@ class Intake:
 
     def _take_content(self, content: dict[str, Any]) -> Reaction:
         check_content(self._service.profile, content, initial_history=self._initial_history)
-        if self.model.open_calls:
+        if self._swallowed("client_content"):
+            return None
+        if self.model.calls.blocking:
             # Observed: content is not accepted while a call is pending.
             self._breach("client_content while a call is open: the service does not take it")
             return None
@@ -108,15 +116,22 @@ class Intake:
             return lambda: self._take_text(realtime["text"])
         if "activity_start" in realtime:
             self._active = True
-            return self.model.break_off if self._barge_in else None
+            return self._barge if self._barge_in else None
         if "activity_end" in realtime:
             return self._end_activity()
         return None
 
+    def _barge(self) -> None:
+        self._end_waiting()
+        self.model.break_off()
+
     def _take_text(self, text: str) -> None:
+        self._end_waiting()
         self._initial_history = False
         if self._service.profile.echoes_realtime_text:
             self._transcribe(text)
+        if self._swallowed("realtime text"):
+            return
         if self._service.profile.realtime_text == "answered":
             self.model.hear(Entry("user", text), "realtime_text")
         else:
@@ -130,39 +145,31 @@ class Intake:
         self._initial_history = False
         said, self._said = self._said, []
         words = Entry("user", " ".join(entry.text for entry in said)) if said else None
-        return lambda: self.model.hear(words, "activity_end")
+        if self._swallowed("the caller's words"):
+            return None
 
-    def _take_responses(self, responses: list[dict[str, Any]]) -> Reaction:
-        check_responses(self._service.profile, responses)
-        for response in responses:
-            self._judge(response)
-        return self.model.go_on
+        def answer() -> None:
+            self._end_waiting()
+            self.model.hear(words, "activity_end")
 
-    def _judge(self, response: dict[str, Any]) -> None:
-        call = self.model.call(response.get("id", ""))
-        name = response.get("name", "")
-        verdict: Literal["accepted", "ignored", "duplicate"] = "ignored"
-        if call is not None and not call.cancelled:
-            verdict = "duplicate" if call.answered else "accepted"
-        told = ToolResponse(
-            self._record.number, response.get("id", ""), name, response.get("response"), verdict
-        )
-        self._record.tool_responses.append(told)
-        self._service.tool_responses.append(told)
-        if call is not None and verdict == "accepted":
-            if name != call.name:
-                self._breach(f"a response to {call.name} that names {name!r}")
-            call.answered = True
-            self.model.learn(Entry("result", plain_text(told.response), call.id))
-            return
-        self._log(f"took no notice of the response to {name}", verdict)
-        profile = self._service.profile
-        if verdict == "duplicate":
-            self._breach(f"a second response to {name} ({told.id})")
-            if profile.duplicate_response != "ignore":
-                raise Refused("a second response", code=profile.duplicate_response)
-        if call is None and profile.foreign_response != "ignore":
-            raise Refused("a response to no call of this connection", code=profile.foreign_response)
+        return answer
+
+    def _declare(self, tools: list[dict[str, Any]] | None) -> None:
+        check_tools(self._service.profile, tools)
+        self._record.declared_tools = declared_tools(tools)
+        self._record.behaviors = declared_behaviors(tools)
+
+    def _end_waiting(self) -> None:
+        """Cancel the calls that new input ends, where the family does so."""
+        blocking = self.model.calls.blocking
+        if blocking and self._service.profile.cancels_on_input:
+            self.model.cancel(blocking, interrupted=False)
+
+    def _swallowed(self, what: str) -> bool:
+        """Return whether what has come in is lost, and say so."""
+        if self.model.swallows:
+            self._log(f"swallowed {what}", "a call of an earlier connection was not closed")
+        return self.model.swallows
 
     def _transcribe(self, text: str) -> None:
         for message in self._dialect.heard(text):

@@ -45,9 +45,13 @@ class Journal:
         self._start = clock()
         self._waiters: list[_Waiter] = []
 
+    def now(self) -> float:
+        """Return the seconds since the server started."""
+        return self._clock() - self._start
+
     def log(self, connection: int | None, what: str, detail: str = "") -> None:
         """Append an event. A run of the same audio event becomes one, with a count."""
-        event = TimelineEvent(self._clock() - self._start, connection, what, detail)
+        event = TimelineEvent(self.now(), connection, what, detail)
         last = self.timeline[-1] if self.timeline else None
         if last and "audio" in what and (last.connection, last.what) == (connection, what):
             count = int(last.detail[1:]) + 1 if _COUNT.fullmatch(last.detail) else 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import uuid
@@ -11,8 +12,8 @@ from typing import Any, Literal
 from .dialect import Message, setup_complete
 from .faults import Faults, Trap
 from .intake import Intake, Reaction
-from .records import Closed, Connection
-from .rules import check_form, check_setup, declared_tools
+from .records import Closed, Connection, IssuedCall
+from .rules import check_form, check_setup, declared_behaviors, declared_tools
 from .service import Service
 from .transport import WebSocket
 from .wire import Refused, frame_kind, read_frame
@@ -52,6 +53,9 @@ class Link:
         self._service = service
         self._faults = faults
         self._opened = opened
+        self._pending: tuple[IssuedCall, ...] = ()
+        self._timers: list[asyncio.TimerHandle] = []
+        self._muted = False
 
     # What happens on the socket.
 
@@ -83,7 +87,10 @@ class Link:
         try:
             self._receive(read_frame(payload))
         except Refused as refusal:
-            self._service.journal.breach(self.record.number, refusal.why, refusal.code)
+            if refusal.blamed:
+                self._service.journal.breach(self.record.number, refusal.why, refusal.code)
+            else:
+                self._log("refuses", refusal.why)
             self.close(refusal.code, refusal.reason)
         except Exception as error:
             self._service.journal.breach(self.record.number, f"the simulator failed: {error!r}")
@@ -103,6 +110,13 @@ class Link:
         self._log("client closes", f"{code} {reason}".rstrip() + (" (held)" if held else ""))
         if not held:
             answer()
+
+    def pong_held(self, let_go: Callable[[], None]) -> bool:
+        """Hold a pong back if pongs are held."""
+        held = self._faults.pongs is not None and self._faults.pongs.stop(let_go)
+        if held:
+            self._log("holds a pong")
+        return held
 
     def lost(self) -> None:
         """Note that the socket is gone."""
@@ -130,6 +144,12 @@ class Link:
         self.socket.close(code, reason)
         self._end(code, reason, "server")
 
+    def mute(self) -> None:
+        """Go on reading, and never react again."""
+        self._muted = True
+        if self.intake is not None:
+            self.intake.model.stall()
+
     def abort(self, half_of: Message | None = None) -> None:
         """Cut TCP, possibly within a message."""
         if half_of is not None:
@@ -149,6 +169,8 @@ class Link:
             reaction()
 
     def _consume(self, frame: dict[str, Any]) -> Reaction:
+        if self._muted:
+            return None
         check_form(frame)
         (kind, body), *_ = frame.items()
         if kind == "setup":
@@ -165,6 +187,7 @@ class Link:
     def _set_up(self, setup: dict[str, Any]) -> Reaction:
         self.record.setup = setup
         self.record.declared_tools = declared_tools(setup.get("tools"))
+        self.record.behaviors = declared_behaviors(setup.get("tools"))
         refusals = self._faults.refusals
         if refusals is not None and refusals.refuses(upgrade=False):
             return lambda: self.close(refusals.code, refusals.reason)
@@ -185,10 +208,13 @@ class Link:
         if not handle:
             return
         self.record.resumed_from = handle
-        snapshot = self._service.handles.recall(handle)
+        handles = self._service.handles
+        snapshot = handles.recall(handle)
         if snapshot is None:
             # Observed once, for a resume on 3.8; no report names the code for others.
             raise Refused("a handle that this server never issued")
+        if handles.forgotten(handle) or self._service.expired(snapshot):
+            raise Refused("a handle that is no longer good", blamed=False)
         for other in self._service.connections:
             if other.conversation == snapshot.conversation and other.closed is None:
                 raise Refused(
@@ -197,8 +223,11 @@ class Link:
                     reason="An earlier connection of the session is still open.",
                 )
         self.record.conversation = snapshot.conversation
-        self.record.context = list(snapshot.context)
-        self.record.restored = len(snapshot.context)
+        keeps = self._service.profile.resume_keeps_pending_call == "if_handle_after_call"
+        self._pending = snapshot.pending if keeps else ()
+        self.record.context = snapshot.known(keeps_pending=keeps)
+        self.record.restored = len(self.record.context)
+        self.record.poisoned = handles.poisoned(handle)
 
     def _accept(self) -> None:
         if self._ending:
@@ -206,6 +235,20 @@ class Link:
         self.intake = Intake(self._service, self.record, self.send)
         self.record.accepted = True
         self.send(setup_complete(self._service.profile))
+        self.intake.model.restore(self._pending)
+        self._limit_lifetime()
+
+    def _limit_lifetime(self) -> None:
+        profile = self._service.profile
+        if profile.connection_lifetime is None:
+            return
+        lead = min(profile.go_away_lead, profile.connection_lifetime)
+        notice = {"goAway": {"timeLeft": f"{lead:g}s"}}
+        loop = asyncio.get_running_loop()
+        self._timers = [
+            loop.call_later(profile.connection_lifetime - lead, self.send, notice),
+            loop.call_later(profile.connection_lifetime, self.close, *profile.lifetime_close),
+        ]
 
     # Ends.
 
@@ -224,10 +267,13 @@ class Link:
         if self.record.closed is not None:
             return
         self.record.closed = Closed(code, reason, by)
+        self._service.ended[self.record.conversation] = self._service.journal.now()
         self._stop()
         self._log(f"closed by the {by}", f"{code} {reason}".rstrip())
 
     def _stop(self) -> None:
+        for timer in self._timers:
+            timer.cancel()
         if self.intake is not None:
             self.intake.model.stop()
 

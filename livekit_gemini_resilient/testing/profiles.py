@@ -8,7 +8,7 @@ party), *observed* (reported from the live service), *documented* (by Google), *
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 
@@ -22,8 +22,9 @@ class Profile:
     api: Literal["gemini", "vertex"]
     """The API whose paths are served; the other's are refused with HTTP 404."""
 
-    call_ids: Literal["function-call-N", "fc_N", "uuid"]
-    """Style of the ids of function calls (recorded)."""
+    call_ids: Literal["function-call-N", "fc_N", "uuid", "none"]
+    """Style of the ids of function calls (recorded). ``"none"``: calls carry no id, a response is
+    matched by name, and one with an id is refused with 1007 (observed on Vertex in 2025)."""
 
     audio_mime: str
     """``mimeType`` of 24 kHz mono s16le audio; Vertex names no rate (recorded)."""
@@ -51,9 +52,31 @@ class Profile:
     grounding_metadata: bool = False
     """Whether ``turnComplete`` comes with an empty ``groundingMetadata`` (recorded on Vertex)."""
 
-    blocking: Literal[True] = True
-    """The model says nothing between a call and its answer (observed on 2.5 and 3.1; Vertex
-    recorded so)."""
+    default_behavior: Literal["BLOCKING", "NON_BLOCKING"] = "BLOCKING"
+    """What a function does whose declaration names no ``behavior``. Blocking: the model says
+    nothing between a call and its answer (observed on 2.5 and 3.1; Vertex recorded so; 3.8 is
+    documented to be non-blocking)."""
+
+    other_behavior: Literal["honoured", "ignored", "refused"] = "honoured"
+    """What a declaration of the other behaviour meets: it is honoured (observed on 2.5,
+    documented for 3.8), accepted without effect (observed on 3.1), or refused with 1007
+    (documented for 3.8 with extended thinking; the code is inferred)."""
+
+    scheduling: Literal["honoured", "ignored"] = "honoured"
+    """Whether ``scheduling`` of a response to a non-blocking call counts (documented; not
+    available with extended thinking). A blocking call ignores it anyway (documented)."""
+
+    cancels_on_input: bool = False
+    """Whether new input of the caller cancels the blocking calls that are open (documented for
+    3.8 on Vertex). Elsewhere it waits for the end of the turn."""
+
+    nameless_response: Literal["read", "failed"] = "read"
+    """Whether a response without a name is read as one, or taken for the failure of its call
+    (observed on 3.8 with extended thinking). It is a breach in both cases."""
+
+    interaction_status: bool = False
+    """Whether ``turnComplete`` comes with ``interactionStatus``: ``IN_PROGRESS`` while more will be
+    said or a call is open, then ``IDLE`` (documented for 3.8 with extended thinking)."""
 
     tool_round: Literal["one_turn", "two_turns"] = "one_turn"
     """Whether the answered turn speaks itself, or ends empty and a second one speaks (recorded)."""
@@ -64,6 +87,30 @@ class Profile:
     handle_after_tool_response: Literal["never", "asked", "always"] = "never"
     """Whether a handle follows a consumed tool response, before the reply. ``"always"``: also if
     the setup asked for no resumption (recorded on 3.1)."""
+
+    handle_mid_answer: bool = False
+    """Whether, if the setup asked for resumption, a handle also follows each call and the first
+    audio of each speech; every update is marked resumable then (observed on Vertex)."""
+
+    resume_keeps_pending_call: Literal["never", "if_handle_after_call"] = "never"
+    """Whether a connection resumed from a handle issued while a call was open still waits for its
+    answer. Nobody has reported it (``"never"`` is inferred)."""
+
+    handle_ttl: float = 7200.0
+    """Seconds for which a handle is good after the last connection of its conversation has ended;
+    then it is refused with 1007 (2 h are documented; the code was seen once, on 3.8)."""
+
+    connection_lifetime: float | None = None
+    """Seconds after which the server closes a connection; ``None`` for never, as tests want it. The
+    service: about 600 (documented, observed), 3480 on 3.8 (observed)."""
+
+    go_away_lead: float = 50.0
+    """Seconds between ``goAway`` and the end of a lifetime (observed: 30 on Vertex, 50 and 60; 300
+    on 3.8)."""
+
+    lifetime_close: tuple[int, str] = (1011, "Deadline expired before operation could complete.")
+    """Close code and reason at the end of a lifetime (observed; also 1000 "The operation was
+    cancelled." on Vertex, and 1008 "The operation was aborted.")."""
 
     not_resumable: Literal["never", "flag", "empty"] = "never"
     """What tells, when a call is issued, that there is no usable handle: nothing, ``resumable:
@@ -100,52 +147,92 @@ class Profile:
     echoes_realtime_text: bool = False
     """Whether realtime text comes back as ``inputTranscription`` (observed on 3.1)."""
 
-    foreign_response: Literal["ignore", 1007, 1008] = "ignore"
-    """What a response to a call of another connection, or of none, meets: silence (observed on
-    2.5 and 3.1) or a close code (1008 "Requested entity was not found." was seen after responses,
-    cause unproven)."""
+    foreign_response: Literal["ignore", "answer", "empty_turn", "swallow", 1007, 1008] = "ignore"
+    """What a response meets whose call was issued on another connection, or never.
+
+    - ``"ignore"``: silence (observed on 2.5 and 3.1; inferred for Vertex).
+    - ``"answer"``: the model learns the result and speaks (clients assume it, nobody has shown it).
+    - ``"empty_turn"``: ``turnComplete`` without content (inferred from the empty turns of Vertex).
+    - ``"swallow"``: a resumed connection still waits on the calls that were open when the earlier
+      one ended. Whatever it hears is lost, without a reaction, until each has got a response; the
+      last of these ends the turn silently, and none is learnt (observed on 3.8; that *every* input
+      is lost until then, and the result with it, is inferred). Anything else is ignored.
+    - 1007 or 1008: the connection is closed (1008 "Requested entity was not found." was seen after
+      responses, cause unproven).
+    """
 
     duplicate_response: Literal["ignore", 1007, 1008] = "ignore"
     """What a second response to one call meets (nobody has reported; inferred)."""
 
 
+_2_5 = Profile(
+    label="gemini-2.5-flash-native-audio-preview-12-2025",
+    api="gemini",
+    call_ids="function-call-N",
+    audio_mime="audio/pcm;rate=24000",
+    thoughts=True,
+)
+
+_3_1 = Profile(
+    label="gemini-3.1-flash-live-preview",
+    api="gemini",
+    call_ids="fc_N",
+    audio_mime="audio/pcm;rate=24000",
+    opening="empty_content",
+    speech="bundled",
+    other_behavior="ignored",
+    handle_after_tool_response="always",
+    not_resumable="flag",
+    requires_role=True,
+    media_chunks=False,
+    null_handle=False,
+    unanswered_setup=frozenset({"proactivity", "enable_affective_dialog"}),
+    echoes_realtime_text=True,
+)
+
+_VERTEX_2_5 = Profile(
+    label="gemini-live-2.5-flash-native-audio",
+    api="vertex",
+    call_ids="uuid",
+    audio_mime="audio/pcm",
+    model_role=True,
+    session_id=True,
+    usage="candidates",
+    opening="empty_transcription",
+    speech="transcript_first",
+    grounding_metadata=True,
+    tool_round="two_turns",
+    system_role=True,
+)
+
+_3_8 = replace(
+    _3_1,
+    label="gemini-3.8-live",
+    default_behavior="NON_BLOCKING",
+    other_behavior="honoured",
+    cancels_on_input=True,
+    handle_after_tool_response="never",
+    unanswered_setup=frozenset(),
+    foreign_response="swallow",
+)
+# No frames of 3.8 have been published: form and order of its messages are those of 3.1 (inferred).
+
+_3_8_THINKING = replace(
+    _3_8,
+    label="gemini-3.8-live-extended-thinking",
+    other_behavior="refused",
+    scheduling="ignored",
+    nameless_response="failed",
+    interaction_status=True,
+)
+
 PROFILES: dict[str, Profile] = {
-    "2.5-native-audio": Profile(
-        label="gemini-2.5-flash-native-audio-preview-12-2025",
-        api="gemini",
-        call_ids="function-call-N",
-        audio_mime="audio/pcm;rate=24000",
-        thoughts=True,
-    ),
-    "3.1-flash-live": Profile(
-        label="gemini-3.1-flash-live-preview",
-        api="gemini",
-        call_ids="fc_N",
-        audio_mime="audio/pcm;rate=24000",
-        opening="empty_content",
-        speech="bundled",
-        handle_after_tool_response="always",
-        not_resumable="flag",
-        requires_role=True,
-        media_chunks=False,
-        null_handle=False,
-        unanswered_setup=frozenset({"proactivity", "enable_affective_dialog"}),
-        echoes_realtime_text=True,
-    ),
-    "vertex-live-2.5": Profile(
-        label="gemini-live-2.5-flash-native-audio",
-        api="vertex",
-        call_ids="uuid",
-        audio_mime="audio/pcm",
-        model_role=True,
-        session_id=True,
-        usage="candidates",
-        opening="empty_transcription",
-        speech="transcript_first",
-        grounding_metadata=True,
-        tool_round="two_turns",
-        system_role=True,
-    ),
+    "2.5-native-audio": _2_5,
+    "3.1-flash-live": _3_1,
+    "vertex-live-2.5": _VERTEX_2_5,
+    "vertex-live-2.5-no-ids": replace(_VERTEX_2_5, call_ids="none"),
+    "3.8-live": _3_8,
+    "3.8-extended-thinking": _3_8_THINKING,
 }
 """The families, by name."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -37,7 +38,7 @@ class Entry:
     """The words; of a result, the values in it, line by line."""
 
     call_id: str = ""
-    """Of a call and of its result: the id."""
+    """Of a call and of its result: `IssuedCall.key`."""
 
 
 def times_in(context: list[Entry] | tuple[Entry, ...], text: str) -> int:
@@ -50,7 +51,7 @@ class IssuedCall:
     """A function call that the model issued."""
 
     id: str
-    """In the family's style."""
+    """In the family's style; empty where calls carry none."""
 
     name: str
     """The function."""
@@ -61,11 +62,20 @@ class IssuedCall:
     connection: int
     """Number of the connection it was issued on."""
 
+    blocking: bool = True
+    """Whether the model is silent until it is answered."""
+
+    key: str = ""
+    """Tells it apart from every other call: its id, or a made-up one if it has none."""
+
     answered: bool = False
-    """Whether a response was accepted."""
+    """Whether a response was accepted that was not marked ``will_continue``."""
 
     cancelled: bool = False
     """Whether the server cancelled it."""
+
+    def __post_init__(self) -> None:
+        self.key = self.key or self.id or str(uuid.uuid4())
 
     @property
     def open(self) -> bool:
@@ -89,9 +99,17 @@ class ToolResponse:
     response: Any
     """The result, as sent."""
 
-    verdict: Literal["accepted", "ignored", "duplicate"]
+    verdict: Literal["accepted", "ignored", "duplicate", "adopted", "settled"]
     """Accepted: it answered an open call of its own connection. Ignored: no such call there, or it
-    was cancelled. Duplicate: the call had been answered on this connection."""
+    was cancelled. Duplicate: the call had been answered on this connection. No such call there, but
+    the profile says so: adopted, the model took the result all the same; settled, it took the
+    response without the result."""
+
+    scheduling: str = ""
+    """As sent, in the response or inside its result; empty if it was not."""
+
+    will_continue: bool = False
+    """Whether more responses to the call were announced."""
 
 
 @dataclass(slots=True, eq=False)
@@ -175,6 +193,9 @@ class Connection:
     declared_tools: set[str] = field(default_factory=set)
     """Names of the functions declared in the setup, or in the latest context update."""
 
+    behaviors: dict[str, str] = field(default_factory=dict)
+    """The ``behavior`` that those declarations name, by function; without those that name none."""
+
     frames: list[dict[str, Any]] = field(default_factory=list)
     """Every frame the client sent, setup included, keys in snake_case."""
 
@@ -186,6 +207,9 @@ class Connection:
 
     restored: int = 0
     """How many entries of the context the handle restored."""
+
+    poisoned: bool = False
+    """Whether the handle was poisoned: the model hears, and never speaks."""
 
     closing: bool = False
     """Whether the client has asked to close and has not been answered."""

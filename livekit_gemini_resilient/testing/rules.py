@@ -55,6 +55,9 @@ request (1007, inferred: protobuf JSON refuses unknown names)."""
 
 _RESPONSE_FIELDS = frozenset({"id", "name", "response", "will_continue", "scheduling", "parts"})
 
+_SCHEDULING = frozenset({None, "SCHEDULING_UNSPECIFIED", "SILENT", "WHEN_IDLE", "INTERRUPT"})
+"""Values of ``scheduling`` (documented; that others are refused is inferred)."""
+
 
 def check_form(frame: dict[str, Any]) -> None:
     """Refuse a frame that is not exactly one of the known ones, with known fields."""
@@ -89,6 +92,16 @@ def check_setup(profile: Profile, setup: dict[str, Any]) -> None:
             raise Refused("explicitVadSignal on the Gemini API (the SDK refuses to send it)")
     if instruction := setup.get("system_instruction"):
         _check_parts(instruction)
+    check_tools(profile, setup.get("tools"))
+
+
+def check_tools(profile: Profile, tools: list[dict[str, Any]] | None) -> None:
+    """Refuse declarations of a behaviour that this family does not have."""
+    if profile.other_behavior != "refused":
+        return
+    for name, behavior in declared_behaviors(tools).items():
+        if behavior != profile.default_behavior:
+            raise Refused(f"{name} is declared {behavior}")
 
 
 def check_content(profile: Profile, content: dict[str, Any], *, initial_history: bool) -> None:
@@ -133,6 +146,10 @@ def check_responses(profile: Profile, responses: list[dict[str, Any]]) -> None:
             raise Refused(f"a function response has no field {', '.join(sorted(unknown))}")
         if profile.api == "gemini" and not response.get("id"):
             raise Refused("a function response without an id (the SDK refuses to send it)")
+        if profile.call_ids == "none" and response.get("id"):
+            raise Refused("a function response with an id, which this server never issued")
+        if response.get("scheduling", "SILENT") not in _SCHEDULING:
+            raise Refused(f"scheduling {response['scheduling']!r}")
         if not isinstance(response.get("response", {}), dict):
             raise Refused("a function response is an object")
 
@@ -147,8 +164,21 @@ def _check_parts(content: dict[str, Any]) -> None:
 
 def declared_tools(tools: list[dict[str, Any]] | None) -> set[str]:
     """Return the names of the functions in ``tools``."""
+    return {declaration.get("name", "") for declaration in _declarations(tools)}
+
+
+def declared_behaviors(tools: list[dict[str, Any]] | None) -> dict[str, str]:
+    """Return the ``behavior`` of each function in ``tools`` that names one."""
     return {
-        declaration.get("name", "")
+        declaration.get("name", ""): declaration["behavior"]
+        for declaration in _declarations(tools)
+        if declaration.get("behavior") in ("BLOCKING", "NON_BLOCKING")
+    }
+
+
+def _declarations(tools: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
+    return [
+        declaration
         for tool in tools or []
         for declaration in tool.get("function_declarations") or []
-    }
+    ]

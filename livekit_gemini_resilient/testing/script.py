@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any
+from typing import Any, Literal
 
 CHUNK_SECONDS = 0.04
 """Length of one audio message in seconds. A choice; the service's chunks vary."""
@@ -73,6 +73,11 @@ class _SayOptions(Step):
     """Audio chunks sent before the gate. 0 stops before anything is said; the number of all chunks
     stops before ``generationComplete``."""
 
+    in_progress: bool = False
+    """The request is not done: the next step follows in a turn of its own, unasked, and this turn's
+    ``turnComplete`` says ``IN_PROGRESS`` where the family tells (documented for extended
+    thinking)."""
+
     turn_gate: Gate | None = None
     """Stops between ``generationComplete`` and ``turnComplete``: the service delays the latter
     until it presumes the audio to have been played (documented)."""
@@ -121,10 +126,19 @@ class _CallOptions(Step):
     then_next: bool = False
     """Play the next step, which must be another call, without waiting for the answer."""
 
+    goes_on: bool = False
+    """Play the next step in the same turn, if no blocking call is open (observed on 2.5: the model
+    speaks while a non-blocking tool runs). Otherwise a non-blocking call ends its turn, and the
+    next step is played when it has been answered. Without effect on a blocking call."""
+
+    delivery: Literal["once", "twice", "two_shapes"] = "once"
+    """How the message is delivered: once; twice alike; or first as ``functionCall`` parts of a
+    ``modelTurn`` and then as ``toolCall``, under the same ids (observed, model not named)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Call(_CallOptions):
-    """Issue one function call, and wait for its answer."""
+    """Issue one function call, and wait for its answer if it is blocking."""
 
     name: str
     """The function."""
@@ -132,23 +146,27 @@ class Call(_CallOptions):
     args: dict[str, Any] = field(default_factory=dict)
     """Its arguments."""
 
+    again: bool = field(default=False, kw_only=True)
+    """Issue the latest call of that function again: its arguments, another id. Models do so after a
+    resume that forgot the call (inferred), and also before the answer (observed)."""
+
     @property
-    def calls(self) -> tuple[tuple[str, dict[str, Any]], ...]:
-        """Name and arguments of each call in the message."""
-        return ((self.name, self.args),)
+    def calls(self) -> tuple[Call, ...]:
+        """The calls in the message."""
+        return (self,)
 
 
 @dataclass(frozen=True, slots=True)
 class Calls(_CallOptions):
-    """Issue several function calls in one message, and wait for all answers."""
+    """Issue several function calls in one message, and wait for the answers to blocking ones."""
 
     batch: list[Call]
     """The calls. Their options are ignored in favour of those of the batch."""
 
     @property
-    def calls(self) -> tuple[tuple[str, dict[str, Any]], ...]:
-        """Name and arguments of each call in the message."""
-        return tuple((call.name, call.args) for call in self.batch)
+    def calls(self) -> tuple[Call, ...]:
+        """The calls in the message."""
+        return tuple(self.batch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,11 +192,13 @@ def checked(script: Iterable[Step]) -> list[Step]:
     """Return the script as a list.
 
     Raises:
-        ValueError: ``then_next`` is not followed by a call.
+        ValueError: ``then_next`` is not followed by a call, or ``in_progress`` by nothing.
     """
     steps = list(script)
     for step, following in zip(steps, [*steps, None][1:], strict=True):
         then_next = isinstance(step, (Call, Calls)) and step.then_next
         if then_next and not isinstance(following, (Call, Calls)):
             raise ValueError(f"then_next needs another call after {shown(step)}")
+        if isinstance(step, Say) and step.in_progress and following is None:
+            raise ValueError(f"in_progress needs another step after {shown(step)}")
     return steps

@@ -9,12 +9,16 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+from collections.abc import Callable
 from typing import Protocol
 
 from websockets.frames import Close, Frame, Opcode
 from websockets.http11 import Request
 from websockets.protocol import State
 from websockets.server import ServerProtocol
+
+_PONG = bytes([0x80 | Opcode.PONG])
+"""First byte of a pong, which is one frame; `data_to_send` returns frames one by one."""
 
 
 class Endpoint(Protocol):
@@ -31,6 +35,9 @@ class Endpoint(Protocol):
 
     def close_received(self, code: int, reason: str) -> None:
         """The client has begun to close; `WebSocket.answer_close` answers."""
+
+    def pong_held(self, let_go: Callable[[], None]) -> bool:
+        """A ping is to be answered. Return whether that waits until ``let_go`` is called."""
 
     def lost(self) -> None:
         """The TCP connection is gone."""
@@ -142,9 +149,15 @@ class WebSocket(asyncio.Protocol):
     def _flush(self) -> None:
         if self._withheld or self._cut or self._transport is None:
             return
-        parts = self._wire.data_to_send()
-        if payload := b"".join(parts):
-            self._transport.write(payload)
+        parts = [part for part in self._wire.data_to_send() if not self._holds(part)]
+        self._write(b"".join(parts))
         # An empty part asks for the end of the stream; TLS has no half-close.
         if b"" in parts:
             self._transport.close()
+
+    def _holds(self, frame: bytes) -> bool:
+        return frame[:1] == _PONG and self._endpoint.pong_held(lambda: self._write(frame))
+
+    def _write(self, payload: bytes) -> None:
+        if payload and self._transport is not None and not self._cut:
+            self._transport.write(payload)

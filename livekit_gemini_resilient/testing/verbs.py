@@ -71,7 +71,7 @@ class Verbs(Judge):
             RuntimeError: no such call is open.
         """
         model = self._intake(connection).model
-        calls = [call for call in model.open_calls if not names or call.name in names]
+        calls = [call for call in model.calls.open if not names or call.name in names]
         if not calls:
             raise RuntimeError("there is no open call to cancel")
         model.cancel(calls, interrupted=interrupted)
@@ -79,8 +79,9 @@ class Verbs(Judge):
     async def issue_handle(self, *, connection: Connection | None = None) -> str:
         """Issue a resumption handle now, whatever the profile's cadence and the setup say.
 
-        It covers what the model knows, open calls left out. Real while idle (observed); Vertex is
-        reported to issue handles even within an answer (observed).
+        It covers what the model knows; open calls are left out unless the profile's
+        ``resume_keeps_pending_call`` says otherwise. Real while idle (observed); Vertex is reported
+        to issue handles even within an answer (observed; see ``handle_mid_answer``).
 
         Returns:
             The handle.
@@ -88,6 +89,38 @@ class Verbs(Judge):
         handle = self._intake(connection).model.issue_handle(always=True)
         assert handle is not None
         return handle
+
+    async def not_resumable(
+        self, *, empty: bool = False, connection: Connection | None = None
+    ) -> None:
+        """Send an update that carries no usable handle; earlier handles stay good.
+
+        Real: ``resumable: false`` while the model generates or waits for a call (documented,
+        observed on 3.1); an update without fields at the start of sessions (observed).
+
+        Args:
+            empty: whether the update has no fields, rather than ``resumable: false``.
+            connection: where; the current one by default.
+        """
+        update = {} if empty else {"resumable": False}
+        await self.send({"sessionResumptionUpdate": update}, connection=connection)
+
+    async def forget_handles(self) -> None:
+        """Refuse every handle issued so far, with 1007. No breach: a client cannot know.
+
+        Real: a rejected resume was seen once, on 3.8, with that code (observed). For handles that
+        run out by themselves see the profile's ``handle_ttl``.
+        """
+        self._service.handles.forget()
+
+    async def poison_handles(self) -> None:
+        """Spoil every handle issued so far: what is resumed from one hears, and never speaks.
+
+        The words of the caller are transcribed and learnt, content is learnt, and nothing follows.
+        Real (observed on 3.1, where a checkpoint was taken in mid-turn; 3.8 was seen silent after a
+        resume as well).
+        """
+        self._service.handles.poison()
 
     async def send(self, message: dict[str, Any], *, connection: Connection | None = None) -> None:
         """Send any message, in the wire's camelCase. Changes nothing in the model."""
@@ -141,6 +174,23 @@ class Verbs(Judge):
         """
         await self.send({"goAway": {"timeLeft": f"{time_left:g}s"}}, connection=connection)
 
+    async def stall(self, *, connection: Connection | None = None) -> None:
+        """Stop the running turn, in mid-sentence or while it waits for answers. The socket stays
+        open, nothing says that the turn is over, and the next input is answered.
+
+        Real (observed): replies freeze in mid-sentence on 2.5 and 3.1. To stand in mid-sentence
+        while the test acts, give the step a gate.
+        """
+        self._intake(connection).model.stall()
+
+    async def mute(self, *, connection: Connection | None = None) -> None:
+        """Stall, and never react to a frame again. What arrives is recorded, not judged; pings and
+        a close frame are answered.
+
+        Real (observed): the service goes silent after ``goAway``.
+        """
+        self._link(connection).mute()
+
     def drop_on(
         self, kind: str, code: int | None = 1011, *, reason: str = "", after: bool = False
     ) -> Trap:
@@ -182,6 +232,14 @@ class Verbs(Judge):
         """
         self._faults.dials = Barrier(self.until, "a setup to be held")
         return self._faults.dials
+
+    def holding_pongs(self) -> Barrier:
+        """Hold the answers to pings while the ``async with`` block runs.
+
+        Real (observed on 3.8): pongs take 8 to 30 s. ``reached()`` returns when a ping has come.
+        """
+        self._faults.pongs = Barrier(self.until, "a ping")
+        return self._faults.pongs
 
     def refusing_dials(
         self,

@@ -35,15 +35,22 @@ class Refused(Exception):
         code: the close code.
         reason: the reason sent in the close frame.
         why: what was wrong with the frame, for whoever reads the breach.
+        blamed: whether it is the client's fault, and therefore a breach.
     """
 
     def __init__(
-        self, why: str, *, code: int = INVALID_ARGUMENT, reason: str = INVALID_ARGUMENT_REASON
+        self,
+        why: str,
+        *,
+        code: int = INVALID_ARGUMENT,
+        reason: str = INVALID_ARGUMENT_REASON,
+        blamed: bool = True,
     ) -> None:
         super().__init__(why)
         self.why = why
         self.code = code
         self.reason = reason
+        self.blamed = blamed
 
 
 def snake_case(key: str) -> str:
