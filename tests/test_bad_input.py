@@ -12,7 +12,7 @@ import livekit_gemini_resilient
 from livekit_gemini_resilient import RealtimeModel, ResilienceOptions
 from livekit_gemini_resilient.testing import Call, GeminiLiveServer, Say
 
-from .direct import connected, output_of
+from .direct import connected, get_time, output_of
 from .stack import PROFILES, on_call
 
 SCRIPT = [Call("get_weather"), Say("Here is what I found."), Say("Goodbye.")]
@@ -226,6 +226,29 @@ async def test_strange_instructions_close_no_connection(profile: str, where: str
         await server.replied()
         await goes_on(server)
         assert direct.errors == []
+
+
+@pytest.mark.fault("A16")
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("handles", ["profile", "never"])
+async def test_a_result_that_closed_a_connection_is_not_sent_again(
+    profile: str, handles: Any
+) -> None:
+    """Not by any route, nor in the history; the model learns that it is not available."""
+    script = [Call("get_weather", handle_first=handles == "profile"), *SCRIPT[1:]]
+    async with (
+        GeminiLiveServer(script, profile=profile, handles=handles) as server,
+        connected(server) as direct,
+    ):
+        server.drop_on("tool_response", 1007)
+        await server.caller_says("What is the weather?")
+        await direct.answer(await direct.call(), "poison")
+        reply = await server.replied()
+        assert reply.knew("cannot be passed on")
+        await direct.session.update_tools([get_time])
+        await direct.until(lambda: direct.reconnected == 2, "a reconnect")
+        await goes_on(server)
+        assert not any(c.times_told("poison") for c in server.connections[1:])
 
 
 @pytest.mark.fault("A16")

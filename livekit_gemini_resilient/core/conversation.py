@@ -46,7 +46,10 @@ from .turn import TurnTracker
 from .turn_state import TurnState
 from .uplink import Uplink
 
-_REFUSED = frozenset({1007, 1008})
+_INVALID = 1007
+"""Close code by which the service refuses the bytes of a frame (observed)."""
+
+_REFUSED = frozenset({_INVALID, 1008})
 """Close codes by which the service answers a frame that it does not take (observed)."""
 
 
@@ -203,7 +206,7 @@ class Conversation:
     def _frame(self, frame: ServerFrame, now: float) -> None:
         if frame.connection != self.link.number or not self.link.is_up:
             return
-        self._telling.sign(now=now)
+        self._telling.frame_received(now=now)
         self._prompts.frame_received()
         # a call that is delivered or issued again is no sign of the model
         new_input = self._speech.asked_on == self.link.number or bool(frame.user_words)
@@ -304,6 +307,7 @@ class Conversation:
         if event.connection != self.link.number or gone:
             return
         self._show(self.turn.connection_lost())
+        self._telling.connection_lost(invalid=event.code == _INVALID and self.link.is_up)
         self.ledger.connection_closed(self.link.number)
         self._requests.connection_lost()
         self.uplink.put_back(event.unsent)

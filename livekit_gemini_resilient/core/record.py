@@ -68,6 +68,8 @@ class Record:
     """Connections that got a ``tool_response`` with its id."""
     asked_again: bool = False
     """The model was silent and has been asked once more."""
+    refusals: int = 0
+    """Connections that were closed as invalid straight after they were told the result."""
     cancelled: bool = False
     """The server wants no answer any more."""
     spoken: str = ""

@@ -8,15 +8,18 @@ words, results of one batch together, while the model is idle.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 from ..options import ResilienceOptions
 from . import wording
 from .delivery import Ledger
 from .effects import Effect, Outcome, ReportError, ReportOutcome, SendContent, SendToolResponse
 from .errors import ResultUnanswered
-from .events import HistoryItem, Turn
+from .events import HistoryItem, ToolResult, Turn
 from .history import History
 from .prompts import Prompts
-from .record import Record, Reply
+from .record import Record, Reply, Route
 from .speech import Speech
 
 
@@ -50,6 +53,7 @@ class Telling:
         self.tools_block = tools_block
         self._last_sign = 0.0
         self._batch_until: float | None = None
+        self._unproven: list[Record] = []
         self.settled_at = 0.0
         """When responses that settle are taken to have had no effect, in loop seconds."""
         self.instructions: str | None = None
@@ -59,6 +63,23 @@ class Telling:
         """The server showed life, or was asked for some."""
         self._last_sign = now
 
+    def frame_received(self, *, now: float) -> None:
+        """The server said something after what it was told: it did not choke on that."""
+        self._last_sign = now
+        self._unproven.clear()
+
+    def connection_lost(self, *, invalid: bool) -> None:
+        """The connection ended; ``invalid`` if the server refused what it had been sent.
+
+        What closed a connection straight away is not sent again by any route. Words are given a
+        second chance, since it may be the way of saying them that was refused.
+        """
+        for record in self._unproven:
+            record.refusals += invalid
+            if record.result is not None and record.refusals > (record.route is Route.SAY):
+                record.result = wording.refused(record.result)
+        self._unproven.clear()
+
     # ------------------------------------------------------------ telling
 
     def settle(self, connection: int, *, now: float) -> list[Effect]:
@@ -67,6 +88,7 @@ class Telling:
         if not responses:
             return []
         self.settled_at = now + self._options.settle_grace
+        self._told(responses, now)
         return [SendToolResponse(results=responses)]
 
     def settled_in_vain(self) -> None:
@@ -78,14 +100,20 @@ class Telling:
         results = self._ledger.tell_by_response(connection)
         if not results:
             return []
-        self._told(now)
+        self._told(results, now)
         return [SendToolResponse(results=results)]
 
     def missing(self, items: tuple[HistoryItem, ...]) -> tuple[Turn, ...]:
         """What this connection does not know; once this was called, it is told."""
-        turns, ids = self._history.missing(items, skip=self._ledger.untold)
+        told = tuple(map(self._as_told, items))
+        turns, ids = self._history.missing(told, skip=self._ledger.untold)
         self._history.sent(ids)
         return turns
+
+    def _as_told(self, item: HistoryItem) -> HistoryItem:
+        """An output as the model was given it, which is not always as the tool gave it."""
+        record = self._ledger.get(item.result.call_id) if item.result is not None else None
+        return item if record is None else replace(item, result=record.result)
 
     def speak_up(
         self, connection: int, items: tuple[HistoryItem, ...], *, now: float
@@ -102,7 +130,7 @@ class Telling:
             return effects + self._prompts.inform(turns)
         effects += self._prompts.say(records, turns)
         self._ledger.said(records, connection)
-        self._told(now)
+        self._told([r.result for r in records if r.result is not None], now)
         return effects
 
     def _to_say(self, connection: int, now: float) -> tuple[Record, ...]:
@@ -116,9 +144,11 @@ class Telling:
         self._batch_until = None
         return records
 
-    def _told(self, now: float) -> None:
+    def _told(self, results: Iterable[ToolResult], now: float) -> None:
         self._speech.told()
         self._last_sign = now
+        told = (self._ledger.get(result.call_id) for result in results)
+        self._unproven += [record for record in told if record is not None]
 
     # ------------------------------------------------------------ what does not come
 
@@ -137,7 +167,7 @@ class Telling:
         """Ask a silent model once more; the second time give up and say so."""
         records = self._ledger.ask_again()
         if records:
-            self._told(now)
+            self._told([r.result for r in records if r.result is not None], now)
             return self._prompts.remind(records)
         lost = self._ledger.give_up()
         if not lost:

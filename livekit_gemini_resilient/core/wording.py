@@ -52,6 +52,15 @@ def fitting(result: ToolResult, *, max_bytes: int) -> ToolResult:
     return replace(result, output=output, is_error=is_error)
 
 
+def refused(result: ToolResult) -> ToolResult:
+    """Stands in for a result that closed a connection."""
+    output = (
+        f"The result of {result.name} was refused by the service and cannot be passed on. "
+        "Tell the caller that it is not available."
+    )
+    return replace(result, output=output, is_error=True)
+
+
 def still_running(call: ToolCall) -> ToolResult:
     """The answer that frees a server from waiting for a tool that has not finished."""
     return ToolResult(
