@@ -200,3 +200,25 @@ async def test_result_told_before_a_restart_is_told_again_with_the_one_that_come
         assert reply.knew(WEATHER)
         assert reply.knew("quarter past nine")
         assert reply.connection == 2
+
+
+@pytest.mark.fault("A5")
+@pytest.mark.parametrize("profile", PROFILES)
+async def test_caller_who_is_answered_on_the_resumed_connection_does_not_cost_the_result(
+    profile: str,
+) -> None:
+    """That answer proves nothing about a response that the server may have ignored."""
+    script = [Say("Hello."), Call("get_weather"), Say("Yes, I am here."), Say(ANSWER)]
+    async with GeminiLiveServer(script, profile=profile) as server, connected(server) as direct:
+        await server.caller_says("Hello?")
+        await direct.until(lambda: direct.session.session_resumption_handle, "a handle")
+        await server.caller_says("What is the weather?")
+        call = await direct.call()
+        await server.drop(1011)
+        await direct.answer(call, WEATHER)
+        second = await server.connected(2)
+        await server.until(lambda: second.tool_responses, "the response that settles")
+        await server.caller_says("Are you still there?")
+        await server.until(lambda: answers(server), "an answer to the result")
+        assert answers(server)[0].knew(WEATHER)
+        assert len(answers(server)) == 1

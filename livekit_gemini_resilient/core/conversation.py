@@ -233,12 +233,14 @@ class Conversation:
 
     def _show(self, happened: Iterable[Report]) -> None:
         seen = list(happened)
-        self._out += self._speech.show(seen, connection=self.link.number)
         settling = self.link.state is LinkState.SETTLING
+        self._out += self._speech.show(seen, connection=self.link.number, settling=settling)
         for report in seen:
             if isinstance(report, Started):
                 self._prompts.model_spoke()
-                if settling:
+                if settling and self._speech.answers_caller:
+                    self._telling.settled_in_vain()
+                elif settling:
                     # the settled response is being answered: that is the reply
                     self.link.settled()
             elif isinstance(report, TurnEnded) and report.empty and settling:

@@ -39,6 +39,7 @@ class _Generation:
     has_speech: bool = False
     has_words: bool = False
     is_open: bool = True
+    answers_caller: bool = False
 
 
 @dataclass(slots=True)
@@ -77,15 +78,31 @@ class Speech:
         self._caller: _CallerTurn | None = None
         self._caller_spoke = False
         self._shown: list[Effect] = []
+        self._caller_first = False
         self.asked_on = 0
         """Connection on which the caller, or the framework, last said something new."""
+
+    @property
+    def answers_caller(self) -> bool:
+        """Whether the last generation is about the caller's words, not about what was told."""
+        return self._generation is not None and self._generation.answers_caller
 
     def told(self) -> None:
         """A result was put before the model: words heard from now on are newer."""
         self._caller_spoke = False
 
-    def show(self, happened: Iterable[reports.Report], *, connection: int) -> list[Effect]:
-        """Effects of what happened on a connection, in order."""
+    def show(
+        self, happened: Iterable[reports.Report], *, connection: int, settling: bool = False
+    ) -> list[Effect]:
+        """Effects of what happened on a connection, in order.
+
+        Args:
+            happened: What did.
+            connection: Where it did.
+            settling: What is told there may be ignored.
+        """
+        # only a model that waits for results speaks about them before it answers the caller
+        self._caller_first = settling or not self.tools_block
         for report in happened:
             self._show(report, connection)
         shown, self._shown = self._shown, []
@@ -149,8 +166,9 @@ class Speech:
         self._history.consumed()
         # a blocking model waits for all results: what it says before the last one is older
         open_call = self.tools_block and self._ledger.open_on(connection)
-        to_caller = self._caller_spoke and not self.tools_block
+        to_caller = self._caller_spoke and self._caller_first
         if self._generation:
+            self._generation.answers_caller = to_caller
             self._generation.evidence = self._ledger.generation_started(
                 connection, about_other=open_call or to_caller
             )

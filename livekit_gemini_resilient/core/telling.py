@@ -92,7 +92,8 @@ class Telling:
         return [SendToolResponse(results=responses)]
 
     def settled_in_vain(self) -> None:
-        """The server ended a turn without a word: there is nothing left to wait for."""
+        """The server ended a turn without a word, or speaks of something else: there is nothing
+        left to wait for."""
         self.settled_at = self._last_sign
 
     def respond(self, connection: int, *, now: float) -> list[Effect]:

@@ -149,6 +149,20 @@ def test_results_that_are_there_together_get_one_settle_one_say_and_one_reply(
     assert len(driver.server.live.prompts) == (0 if foreign == "answered" else 1)
 
 
+def test_an_answer_to_the_caller_is_no_reply_to_a_response_that_settles() -> None:
+    """Such a response may be ignored; the result is then told once the caller was answered."""
+    driver = conversation(handle="fresh", foreign="ignored")
+    driver.lose()
+    driver.returns(result("c1"))
+    driver.connect()
+    driver.server.hear(2, "Are you still there?")
+    driver.settle()
+    assert driver.outcome("c1") == [Outcome.REPLIED]
+    assert len(driver.replies("<c1=42>")) == 1
+    assert driver.server.faults == []
+    later_turn_works(driver)
+
+
 def test_trailing_speech_is_no_reply_to_one_result_while_another_call_is_open() -> None:
     """B1 and A14: a blocking model waits for all results; what it says before is old."""
     driver = conversation(handle="fresh", foreign="ignored")
