@@ -116,6 +116,7 @@ class Intake:
             return lambda: self._take_text(realtime["text"])
         if "activity_start" in realtime:
             self._active = True
+            self.model.listens = self._service.profile.responses_wait_for_caller
             return self._barge if self._barge_in else None
         if "activity_end" in realtime:
             return self._end_activity()
@@ -141,7 +142,7 @@ class Intake:
         if not self._active:
             self._breach("activityEnd without activityStart")
             return None
-        self._active = False
+        self._active = self.model.listens = False
         self._initial_history = False
         said, self._said = self._said, []
         words = Entry("user", " ".join(entry.text for entry in said)) if said else None

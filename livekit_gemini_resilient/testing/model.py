@@ -53,6 +53,8 @@ class ScriptedModel:
         self._queue: list[tuple[Entry | None, Trigger]] = []
         self.calls = ConnectionCalls(service, connection, dialect.new_call_id)
         """The calls of this connection."""
+        self.listens = False
+        """Whether the model keeps silent because the caller speaks."""
         self._awaited: list[IssuedCall] = []
         self._reply: Reply | None = None
         self._turn = self._new_turn()
@@ -125,7 +127,7 @@ class ScriptedModel:
 
     def take_queue(self) -> None:
         """Answer what was queued, if nothing runs."""
-        if self._inference is not None or not self._queue:
+        if self._inference is not None or self.listens or not self._queue:
             return
         taken = [self._queue.pop(0)]
         while self._queue and "tool_response" not in (taken[0][1], self._queue[0][1]):

@@ -66,6 +66,11 @@ class Profile:
     """Whether ``scheduling`` of a response to a non-blocking call counts (documented; not
     available with extended thinking). A blocking call ignores it anyway (documented)."""
 
+    responses_wait_for_caller: bool = False
+    """Whether a response to a non-blocking call is not spoken about while the caller speaks
+    (documented for INTERRUPT on 3.8; 2.5 cuts in at once). The simulator knows that the caller
+    speaks between ``activityStart`` and ``activityEnd``."""
+
     cancels_on_input: bool = False
     """Whether new input of the caller cancels the blocking calls that are open (documented for
     3.8 on Vertex). Elsewhere it waits for the end of the turn."""
@@ -210,6 +215,7 @@ _3_8 = replace(
     label="gemini-3.8-live",
     default_behavior="NON_BLOCKING",
     other_behavior="honoured",
+    responses_wait_for_caller=True,
     cancels_on_input=True,
     handle_after_tool_response="never",
     unanswered_setup=frozenset(),

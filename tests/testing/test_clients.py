@@ -83,6 +83,43 @@ async def test_the_sdk_holds_a_tool_round_on_every_profile(profile: str) -> None
         assert server.replies[0].knew("rain")
 
 
+async def test_the_sdk_answers_a_non_blocking_call_without_waiting_for_its_turn_to_end() -> None:
+    """The response may come at any time, with its scheduling."""
+    script = [Call("lookUp"), Say("Hello."), Say("It rains.")]
+    async with GeminiLiveServer(script, profile="3.8-live") as server, session(server) as live:
+        await say(live, "how is the weather")
+        call = await server.called("lookUp")
+        await say(live, "hello")
+        await server.replied()
+        answer = types.FunctionResponse(
+            id=call.id,
+            name=call.name,
+            response={"output": "rain"},
+            scheduling=types.FunctionResponseScheduling.WHEN_IDLE,
+        )
+        await live.send_tool_response(function_responses=answer)
+        assert (await server.replied(2)).knew("rain")
+        # All of them: the SDK cannot close with messages unread.
+        turns = [await turn(live) for _ in range(3)]
+        assert [sum(bool(m.tool_call) for m in messages) for messages in turns] == [1, 0, 0]
+
+
+async def test_the_sdk_sends_responses_without_ids_on_vertex() -> None:
+    """The call arrives without an id, and is answered by name."""
+    script = [Call("lookUp"), Say("It rains.")]
+    profile = "vertex-live-2.5-no-ids"
+    async with GeminiLiveServer(script, profile=profile) as server, session(server) as live:
+        await say(live, "how is the weather")
+        async for message in live.receive():
+            if message.tool_call:
+                [call] = message.tool_call.function_calls or []
+                assert call.id is None
+                answer = types.FunctionResponse(name=call.name, response={"output": "rain"})
+                await live.send_tool_response(function_responses=answer)
+                break
+        assert (await server.replied()).knew("rain")
+
+
 async def test_the_sdk_resumes_from_a_handle(profile: str) -> None:
     """The handle comes after the turn, and takes the conversation to the next connection."""
     script = [Say("Hello Ada."), Say("You are Ada.")]

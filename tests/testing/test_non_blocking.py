@@ -182,6 +182,27 @@ async def test_an_interrupting_response_cuts_what_is_being_said(dial: Dial) -> N
     assert server.replies[1].knew("forty-two")
 
 
+@pytest.mark.parametrize(
+    ("profile", "declared", "waits"),
+    [("2.5-native-audio", "NON_BLOCKING", False), ("3.8-live", None, True)],
+)
+async def test_an_interrupting_response_waits_on_3_8_for_a_caller_who_speaks(
+    dial: Dial, profile: str, declared: str | None, waits: bool
+) -> None:
+    """2.5 cuts in at once (documented)."""
+    script = [Call("lookUp"), Say("It is 42!"), Say("You were saying?")]
+    async with GeminiLiveServer(script, profile=profile) as server:
+        client = await dial(server, tools=tools(declared), realtimeInputConfig=MANUAL)
+        call_id = await ask(client)
+        await client.send({"realtime_input": {"activityStart": {}}})
+        await client.send(scheduled(call_id, scheduling="INTERRUPT"))
+        await server.until(lambda: server.tool_responses, "the response")
+        assert len(server.replies) == (0 if waits else 1)
+        await client.send({"realtime_input": {"activityEnd": {}}})
+        await server.replied(2)
+    assert [reply.trigger for reply in server.replies] == ["tool_response", "activity_end"]
+
+
 async def test_scheduling_is_also_read_inside_the_result(dial: Dial) -> None:
     """Older documentation puts it there."""
     async with GeminiLiveServer([Call("lookUp")], profile="3.8-live") as server:
