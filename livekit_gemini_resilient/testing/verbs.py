@@ -26,8 +26,9 @@ class Verbs(Judge):
 
         Sends the words as ``inputTranscription`` in pieces, the first with a leading space
         (recorded), if the setup asked for it; then the model answers. If it was speaking it is
-        interrupted first (documented), unless the setup says ``NO_INTERRUPTION``; while a call is
-        open the words wait for the end of the turn (inferred). Under manual activity detection
+        interrupted first (documented), unless the setup says ``NO_INTERRUPTION``; while a
+        blocking call is open the words wait for the end of the turn (inferred), or cancel it
+        (documented for 3.8). Under manual activity detection
         the answer comes at ``activityEnd``.
 
         Args:
