@@ -310,7 +310,8 @@ class RealtimeSession(PluginSession):
             connecting = self.connect(dial.handle)
         except Exception as e:
             self._failure = e
-            return ConnectionLost(connection=dial.connection, invalid=True)
+            reason = wire.failure_reason(e)
+            return ConnectionLost(connection=dial.connection, reason=reason, invalid=True)
         self._receive(SetupBuilt(connection=dial.connection, tools_block=self.tools_block))
         started = time.perf_counter()
         try:
@@ -331,6 +332,7 @@ class RealtimeSession(PluginSession):
         return ConnectionLost(
             connection=dial.connection,
             code=wire.failure_code(error) if error else None,
+            reason=wire.failure_reason(error) if error else "",
             unsent=self._unsent(),
         )
 

@@ -92,6 +92,19 @@ def failure_code(error: BaseException) -> int | None:
     return code if isinstance(code, int) and code != _ABNORMAL else None
 
 
+def failure_reason(error: BaseException) -> str:
+    """What the server or the network said, in one line of at most 200 characters."""
+    if isinstance(error, errors.APIError):
+        said = str(error.details or error.message or "")
+    elif isinstance(error, ConnectionClosed):
+        said = error.rcvd.reason if error.rcvd else ""
+    elif isinstance(error, InvalidStatus):
+        said = f"HTTP status {error.response.status_code}"
+    else:
+        said = f"{type(error).__name__}: {error}".rstrip(": ")
+    return " ".join(said.split())[:200]
+
+
 Frame = SendToolResponse | SendContent | SendText | SendInput
 """What is written to a connection."""
 

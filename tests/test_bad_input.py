@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from typing import Any
 
 import pytest
+from google.genai import types
 from livekit.agents import function_tool, llm
 
 import livekit_gemini_resilient
@@ -364,6 +366,46 @@ async def test_a_setup_that_the_server_refuses_is_a_fatal_error_that_says_what_t
     assert not error.recoverable
     assert "the server refused the setup" in str(error.error)
     assert errors.empty()
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ("API key not valid.", "code 1007, API key not valid."),
+        ("", "code 1007"),
+    ],
+)
+async def test_what_the_server_said_is_in_the_error(reason: str, told: str) -> None:
+    """A newcomer with a bad key need not guess."""
+    async with (
+        GeminiLiveServer(strict=False) as server,
+        server.refusing_dials(code=1007, reason=reason),
+    ):
+        error = await first_error(RealtimeModel(**server.model_options()))
+    assert told in str(error)
+
+
+async def test_what_the_network_said_is_in_the_error_and_its_cause() -> None:
+    """A certificate that is not trusted, a port that nobody listens on."""
+    async with GeminiLiveServer(strict=False) as server:
+        options = types.HttpOptions(base_url=server.url)
+        untrusted = await first_error(RealtimeModel(api_key="any", http_options=options))
+    refused = await first_error(RealtimeModel(api_key="any", http_options=options))
+    assert "SSLCertVerificationError" in str(untrusted)
+    assert isinstance(untrusted.__cause__, ssl.SSLCertVerificationError)
+    assert "ConnectionRefusedError" in str(refused)
+    assert isinstance(refused.__cause__, ConnectionRefusedError)
+
+
+async def first_error(model: RealtimeModel) -> Exception:
+    """The first error that a session of the model reports."""
+    session = model.session()
+    errors: asyncio.Queue[Any] = asyncio.Queue()
+    session.on("error", errors.put_nowait)
+    event = await asyncio.wait_for(errors.get(), 10)
+    await session.aclose()
+    error: Exception = event.error
+    return error
 
 
 def test_public_names_are_sorted_and_documented() -> None:

@@ -82,20 +82,22 @@ class ConnectionFailed(ResilienceError):
     Args:
         code: The websocket close code or HTTP status of the last failure, ``None`` if there was
             none (a time-out, a refused socket).
-        attempts: How many connections and dials have failed since the conversation last made
-            progress, this one included.
+        reason: What the server or the network said, empty if nothing.
+        attempts: How many dials were made since the conversation last made progress.
         advice: What the user can change, ``None`` if nothing is known.
     """
 
-    def __init__(self, code: int | None, attempts: int, advice: str | None) -> None:
-        super().__init__(code, attempts, advice)
+    def __init__(self, code: int | None, reason: str, attempts: int, advice: str | None) -> None:
+        super().__init__(code, reason, attempts, advice)
         self.code = code
+        self.reason = reason
         self.attempts = attempts
         self.advice = advice
 
     def __str__(self) -> str:
-        code = "no close code" if self.code is None else f"code {self.code}"
-        text = f"Gemini Live connection failed ({code}) after {self.attempts} attempt(s)"
+        code = None if self.code is None else f"code {self.code}"
+        known = ", ".join(part for part in (code, self.reason) if part) or "no reason given"
+        text = f"Gemini Live connection failed ({known}) after {self.attempts} attempt(s)"
         return f"{text}: {self.advice}" if self.advice else text
 
 

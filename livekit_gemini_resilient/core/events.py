@@ -162,6 +162,8 @@ class ConnectionLost:
     """The connection that ended."""
     code: int | None = None
     """Close code or HTTP status, ``None`` if there was none."""
+    reason: str = ""
+    """What the server or the network said about it."""
     invalid: bool = False
     """The configuration could not even be built; no retry can help."""
     unsent: tuple[InputPushed, ...] = ()

@@ -134,7 +134,8 @@ class Link:
         )
         verdict = recovery.judge(failure, attempts=self._attempts, max_retry=self._max_retry)
         fatal = verdict is recovery.Verdict.FATAL
-        error = ConnectionFailed(event.code, self._attempts, recovery.advice(failure))
+        advice = recovery.advice(failure)
+        error = ConnectionFailed(event.code, event.reason, self._attempts, advice)
         report = ReportError(error=error, recoverable=not fatal)
         if fatal:
             self.state = LinkState.ENDED

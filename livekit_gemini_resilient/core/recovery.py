@@ -47,10 +47,11 @@ _HANDLE_REFUSED = frozenset({1007, 1008})
 """Those of them that a handle can be to blame for."""
 
 _ADVICE = {
-    1007: "the server refused the setup; check tools, modalities and options",
+    1007: "the server refused the setup; check the API key, tools, modalities and options",
     1008: "check that the model exists on this API (Gemini API or Vertex AI) and its version",
     401: "check the API key or the credentials",
     403: "check the API key or the credentials, and that the API is enabled",
+    429: "a quota or a rate limit is exhausted",
     404: "check the base URL, the API version and the model",
 }
 

@@ -78,7 +78,7 @@ def _run(chosen: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     except ModuleNotFoundError as missing:
         if missing.name not in _EXTRA:
             raise
-        install = 'pip install "livekit-gemini-resilient[testing]"'
+        install = 'pip install "livekit-gemini-resilient[testing]", or -e ".[testing]" in a clone'
         print(
             f"the demo needs the simulator ({missing.name} is missing): {install}", file=sys.stderr
         )
@@ -99,8 +99,9 @@ def _run(chosen: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 
 def _print_list(title: str, entries: dict[str, str]) -> None:
     print(f"{title}:")
+    width = max(map(len, entries)) + 2
     for name, summary in entries.items():
-        print(f"  {name:<22}{summary}")
+        print(f"  {name:<{width}}{summary}")
 
 
 async def _play_both(chosen: argparse.Namespace) -> tuple[Played, Played]:

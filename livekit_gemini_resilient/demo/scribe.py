@@ -49,7 +49,8 @@ class Scribe:
         self._seen: set[tuple[str, object]] = set()
 
     def begin(self, phase: str) -> None:
-        """What is written from now on belongs to this part of the call."""
+        """What happens from now on belongs to this part of the call."""
+        self._look()
         self._phase = phase
 
     def write(self, kind: str, text: str) -> None:
