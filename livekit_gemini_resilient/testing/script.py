@@ -192,9 +192,15 @@ def checked(script: Iterable[Step]) -> list[Step]:
     """Return the script as a list.
 
     Raises:
+        TypeError: the script, or something in it, is no step.
         ValueError: ``then_next`` is not followed by a call, or ``in_progress`` by nothing.
     """
+    if isinstance(script, (str, Step)):
+        raise TypeError(f"script={script!r}: expected a list of steps such as [Say('Hello.')]")
     steps = list(script)
+    for number, step in enumerate(steps):
+        if not isinstance(step, (Say, Call, Calls, Silence)):
+            raise TypeError(f"script[{number}]={step!r}: expected a step such as Say('Hello.')")
     for step, following in zip(steps, [*steps, None][1:], strict=True):
         then_next = isinstance(step, (Call, Calls)) and step.then_next
         if then_next and not isinstance(following, (Call, Calls)):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import pytest
 
-from livekit_gemini_resilient.testing import Call, Gate, GeminiLiveServer, Say
+from livekit_gemini_resilient.testing import Call, Gate, GeminiLiveServer, Say, Silence
 
 from .conftest import Dial, user
 
@@ -147,6 +150,23 @@ def test_a_script_that_cannot_be_played_is_refused() -> None:
         Say("Hi.", gate=Gate(), gate_after=9)
     with pytest.raises(ValueError, match="no profile 'x'"):
         GeminiLiveServer(profile="x")
+
+
+@pytest.mark.parametrize(
+    ("script", "complaint"),
+    [
+        (["x"], "script[0]='x': expected a step such as Say('Hello.')"),
+        ([Say("Hi."), {"say": "x"}], "script[1]={'say': 'x'}: expected a step"),
+        ("Hello.", "script='Hello.': expected a list of steps such as [Say('Hello.')]"),
+        (Silence(), "script=Silence(usage=True): expected a list of steps"),
+    ],
+)
+def test_a_script_of_anything_but_steps_is_refused_where_it_is_written(
+    script: Any, complaint: str
+) -> None:
+    """The first thing that is no step is shown with its place."""
+    with pytest.raises(TypeError, match=re.escape(complaint)):
+        GeminiLiveServer(script)
 
 
 async def test_a_gate_that_nobody_reaches_says_so() -> None:
