@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 import pytest
 
-from livekit_gemini_resilient.testing import Call, Gate, GeminiLiveServer, Reply, Say
+from livekit_gemini_resilient.testing import Call, Gate, GeminiLiveServer, Profile, Reply, Say
 
 from .stack import PLUGIN, PROFILES, WEATHER, OnCall, on_call
 
@@ -156,8 +156,24 @@ def answers(server: GeminiLiveServer) -> list[Reply]:
     return [r for r in server.replies if r.completed and r.text.strip() == ANSWER]
 
 
-async def survives(case: Case, profile: str, *, plain: bool = False, **options: Any) -> None:
+async def survives(
+    case: Case,
+    profile: str | Profile,
+    *,
+    plain: bool = False,
+    interim: bool = False,
+    refusals: bool = False,
+    **options: Any,
+) -> None:
     """Play a case and judge it by the model's memory.
+
+    Args:
+        case: What happens.
+        profile: How the server behaves.
+        plain: Play it with the google plugin's own model.
+        interim: The model speaks once before it knows the result.
+        refusals: The server may close a connection for a response that it does not take.
+        **options: Arguments of the model.
 
     Raises:
         AssertionError: The result was lost, doubled or misrouted.
@@ -169,6 +185,8 @@ async def survives(case: Case, profile: str, *, plain: bool = False, **options: 
         Say(ANSWER, **gated.get(case.moment, {})),
         Say("Goodbye."),
     ]
+    if interim:
+        script.insert(1, Say("One moment."))
     if case.handle.startswith("older"):
         script.insert(0, Say("Hello."))
     handles: Literal["never", "profile"] = "never" if case.handle == "none" else "profile"
@@ -209,6 +227,8 @@ async def survives(case: Case, profile: str, *, plain: bool = False, **options: 
             assert len(ids) == len(set(ids)), f"told twice on connection {connection.number}"
         if not plain:
             assert call.realtime._pending_tool_result == ()
+        if refusals and server.breaches:
+            assert len(server.forgive("")) == 1
 
 
 @pytest.mark.parametrize("profile", PROFILES)

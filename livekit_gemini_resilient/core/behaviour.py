@@ -25,6 +25,9 @@ class Behaviour:
     def __init__(self) -> None:
         self.trigger = Trigger.CLIENT_CONTENT
         """How to make the model speak."""
+        self.takes_foreign_responses = True
+        """Whether a response to a call that another connection issued is worth a try. Ignored by
+        2.5 and 3.1, needed by 3.8 to close the dead exchange (observed); a gateway refuses it."""
 
     @property
     def other_trigger(self) -> Trigger:

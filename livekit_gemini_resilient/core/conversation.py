@@ -93,7 +93,8 @@ class Conversation:
         )
         self._options = options
         self._tools_block = tools_block
-        self._prompts = Prompts(behaviour or Behaviour())
+        behaviour = behaviour or Behaviour()
+        self._prompts = Prompts(behaviour)
         self._rotation = Rotation(
             when=RestartWhen(options.restart_when),
             max_defer=options.max_defer,
@@ -114,6 +115,7 @@ class Conversation:
             ledger=self.ledger,
             history=self.history,
             prompts=self._prompts,
+            behaviour=behaviour,
             speech=self._speech,
             tools_block=tools_block,
         )
@@ -309,6 +311,8 @@ class Conversation:
         if event.connection != self.link.number or gone:
             return
         self._show(self.turn.connection_lost())
+        if event.code in _REFUSED and self.link.state is LinkState.SETTLING:
+            self._telling.settling_refused()
         self._telling.connection_lost(invalid=event.code == _INVALID and self.link.is_up)
         self.ledger.connection_closed(self.link.number)
         self._requests.connection_lost()

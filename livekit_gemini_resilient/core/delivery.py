@@ -181,7 +181,9 @@ class Ledger:
         for record in self:
             if record.cancelled or record.known is not Known.NO or record.issued_on == 0:
                 continue
-            if connection in record.responded_on:
+            # one that was told not to wait for its tool has no exchange open
+            freed = record.result is None and record.released
+            if connection in record.responded_on or freed:
                 continue
             if record.result is None:
                 record.responded_on.add(connection)

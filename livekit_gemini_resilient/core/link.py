@@ -131,6 +131,7 @@ class Link:
             first=not self.ever_opened,
             resumed=self.resumed,
             young=alive < recovery.YOUNG,
+            settling=self.state is LinkState.SETTLING,
         )
         verdict = recovery.judge(failure, attempts=self._attempts, max_retry=self._max_retry)
         fatal = verdict is recovery.Verdict.FATAL

@@ -8,6 +8,7 @@ first dial, 1007 or 1008             FATAL    bad setup, model or API (observed)
 the same with a caller's handle      FRESH    an expired handle looks like that; tried once
 first dial, HTTP 400, 401, 403, 404  FATAL    bad key, path or model (HTTP semantics)
 handle offered, closed at once       FRESH    1007 on a rejected resume (observed, one report)
+closed for responses that settle     RETRY    inferred: it was our frame, not the handle
 any other close, time-out or abort   RETRY    with the handle that is left, if any
 budget used up                       FATAL    bound
 ===================================  =======  ==================================================
@@ -40,6 +41,8 @@ poisoned ones were observed to fail on the first exchange."""
 STABLE = 60.0
 """Seconds after which a connection counts as progress although no turn has ended on it."""
 
+_FRAME_REFUSED = frozenset({1007, 1008})
+
 _SETUP_REFUSED = frozenset({1007, 1008, 400, 401, 403, 404})
 """Codes on the first dial that no repetition can change; their sources are in the table."""
 
@@ -70,6 +73,8 @@ class Failure:
     """A handle was offered."""
     young: bool
     """It lived for less than ``YOUNG`` seconds, or was never opened."""
+    settling: bool = False
+    """It was being told of exchanges that another connection left open."""
 
 
 def judge(failure: Failure, *, attempts: int, max_retry: int) -> Verdict:
@@ -87,6 +92,8 @@ def judge(failure: Failure, *, attempts: int, max_retry: int) -> Verdict:
         return Verdict.FATAL
     if attempts > max_retry:
         return Verdict.FATAL
+    if failure.settling and failure.code in _FRAME_REFUSED:
+        return Verdict.RETRY
     if failure.resumed and failure.young and failure.code is not None:
         return Verdict.FRESH
     return Verdict.RETRY

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from ..options import ResilienceOptions
 from . import wording
+from .behaviour import Behaviour
 from .delivery import Ledger
 from .effects import Effect, Outcome, ReportError, ReportOutcome, SendContent, SendToolResponse
 from .errors import ResultUnanswered
@@ -31,6 +32,7 @@ class Telling:
         ledger: What is owed.
         history: What the model knows of the conversation.
         prompts: Puts things into words.
+        behaviour: What this server is known to do.
         speech: Told when something was put before the model.
         tools_block: Whether the model waits for results before it says anything else.
     """
@@ -42,6 +44,7 @@ class Telling:
         ledger: Ledger,
         history: History,
         prompts: Prompts,
+        behaviour: Behaviour,
         speech: Speech,
         tools_block: bool,
     ) -> None:
@@ -49,6 +52,7 @@ class Telling:
         self._ledger = ledger
         self._history = history
         self._prompts = prompts
+        self._behaviour = behaviour
         self._speech = speech
         self.tools_block = tools_block
         self._last_sign = 0.0
@@ -68,6 +72,11 @@ class Telling:
         self._last_sign = now
         self._unproven.clear()
 
+    def settling_refused(self) -> None:
+        """The server closed the connection for responses to calls that it did not issue."""
+        self._behaviour.takes_foreign_responses = False
+        self._unproven.clear()
+
     def connection_lost(self, *, invalid: bool) -> None:
         """The connection ended; ``invalid`` if the server refused what it had been sent.
 
@@ -84,6 +93,8 @@ class Telling:
 
     def settle(self, connection: int, *, now: float) -> list[Effect]:
         """Close the exchanges that a resumed connection may wait for; empty if there are none."""
+        if not self._behaviour.takes_foreign_responses:
+            return []
         responses = self._ledger.settle(connection, wording.still_running)
         if not responses:
             return []
