@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
+from .rules import FRAME_KINDS
 from .wire import frame_kind
 
 
@@ -100,8 +101,8 @@ class Trap:
     """Breaks the connection on the next frame of a kind, once."""
 
     kind: str
-    """``"tool_response"``, ``"client_content"``, ``"realtime_input"`` or one of its fields as in
-    ``"realtime_input.text"``, ``"setup"``."""
+    """``"tool_response"``, ``"client_content"``, ``"context_update"``, ``"setup"``,
+    ``"realtime_input"`` or one of its fields as in ``"realtime_input.text"``."""
 
     code: int | None
     """Close code; ``None`` resets TCP."""
@@ -113,9 +114,25 @@ class Trap:
     sprung: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when it has happened."""
 
+    armed: bool = field(default=True, init=False)
+    """Whether it still waits for its frame."""
+
+    def __post_init__(self) -> None:
+        if self.kind not in FRAME_KINDS:
+            raise ValueError(f"no frame is a {self.kind!r}; there are {', '.join(FRAME_KINDS)}")
+
+    def take_back(self) -> None:
+        """Disarm the trap, because its frame need not come. Nothing happens if it has sprung."""
+        self.armed = False
+
+    def spring(self) -> None:
+        """Note that its frame has come; used by the simulator."""
+        self.armed = False
+        self.sprung.set()
+
     def fits(self, frame: dict[str, Any]) -> bool:
-        """Return whether the trap is for such a frame."""
-        return self.kind in (next(iter(frame), ""), frame_kind(frame))
+        """Return whether the trap waits for such a frame."""
+        return self.armed and self.kind in (next(iter(frame), ""), frame_kind(frame))
 
 
 @dataclass(slots=True)
@@ -127,12 +144,12 @@ class Faults:
     pongs: Barrier | None = None
     refusals: Refusals | None = None
     traps: list[Trap] = field(default_factory=list)
+    """Every trap that was set, in order."""
 
     def trap_for(self, frame: dict[str, Any]) -> Trap | None:
-        """Take the first trap that fits the frame, and disarm it."""
+        """Spring the first trap that fits the frame."""
         for trap in self.traps:
             if trap.fits(frame):
-                self.traps.remove(trap)
-                trap.sprung.set()
+                trap.spring()
                 return trap
         return None

@@ -171,14 +171,15 @@ class Judge:
         return forgiven
 
     def verify(self) -> None:
-        """Check that the script was played and nobody misbehaved.
+        """Check that the script was played, every trap has sprung and nobody misbehaved.
 
         Raises:
-            AssertionError: names each step not played, and each breach.
+            AssertionError: names each step not played, each trap still armed, and each breach.
         """
         faults = [
             f"not played: {shown(step)}" for step in self.remaining if not self._service.repeat
         ]
+        faults += [f"never sprung: drop_on({t.kind!r})" for t in self._faults.traps if t.armed]
         for breach in self.breaches:
             refused = f" (refused with {breach.code})" if breach.code else ""
             faults.append(f"connection {breach.connection}: {breach.what}{refused}")

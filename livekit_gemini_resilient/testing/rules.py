@@ -53,6 +53,10 @@ FIELDS: dict[str, frozenset[str]] = {
 """The frames a client may send, and the fields of each (documented). Anything else is an invalid
 request (1007, inferred: protobuf JSON refuses unknown names)."""
 
+FRAME_KINDS = (*FIELDS, *(f"realtime_input.{field}" for field in sorted(_REALTIME_FIELDS)))
+"""All that `wire.frame_kind` may say of a frame with a known form, and ``"realtime_input"`` for any
+frame of realtime input."""
+
 _RESPONSE_FIELDS = frozenset({"id", "name", "response", "will_continue", "scheduling", "parts"})
 
 _SCHEDULING = frozenset({None, "SCHEDULING_UNSPECIFIED", "SILENT", "WHEN_IDLE", "INTERRUPT"})

@@ -197,11 +197,12 @@ class Verbs(Judge):
     ) -> Trap:
         """Break the connection when the next frame of a kind arrives, once, on any connection.
 
-        Real in effect (observed): connections end at any moment.
+        Real in effect (observed): connections end at any moment. `verify` objects to a trap that
+        has not sprung; `Trap.take_back` says that it need not.
 
         Args:
-            kind: ``"tool_response"``, ``"client_content"``, ``"setup"``, ``"realtime_input"`` or
-                one of its fields as in ``"realtime_input.text"``.
+            kind: ``"tool_response"``, ``"client_content"``, ``"context_update"``, ``"setup"``,
+                ``"realtime_input"`` or one of its fields as in ``"realtime_input.text"``.
             code: close code; ``None`` resets TCP.
             reason: in the close frame.
             after: ``False`` breaks it before the frame is taken in; ``True`` takes it in (a
@@ -209,6 +210,9 @@ class Verbs(Judge):
 
         Returns:
             The trap; its ``sprung`` is an event set when it has happened.
+
+        Raises:
+            ValueError: there is no such kind.
         """
         trap = Trap(kind=kind, code=code, reason=reason, after=after)
         self._faults.traps.append(trap)

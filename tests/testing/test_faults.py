@@ -105,6 +105,43 @@ async def test_a_trap_can_reset_the_connection_and_springs_once(dial: Dial) -> N
         await server.replied()
 
 
+@pytest.mark.parametrize("kind", ["toolresponse", "toolResponse", "realtime_input.words", ""])
+def test_a_trap_for_a_frame_that_does_not_exist_is_refused(kind: str) -> None:
+    """The error lists what there is."""
+    with pytest.raises(
+        ValueError, match=r"setup, client_content, .* realtime_input\.text"
+    ) as error:
+        GeminiLiveServer().drop_on(kind)
+    assert str(error.value).startswith(f"no frame is a {kind!r}; there are ")
+
+
+async def test_a_trap_that_never_sprang_fails() -> None:
+    """The fault did not happen, so the test has shown nothing."""
+    with pytest.raises(AssertionError, match=r"never sprung: drop_on\('tool_response'\)"):
+        async with GeminiLiveServer() as server:
+            server.drop_on("tool_response")
+
+
+async def test_a_trap_that_was_taken_back_spares_the_connection(dial: Dial) -> None:
+    """Nothing is broken, and nothing is held against the test."""
+    async with GeminiLiveServer([Say("Hi.")]) as server:
+        server.drop_on("client_content").take_back()
+        client = await dial(server)
+        await client.send(user("hello"))
+        await server.replied()
+
+
+async def test_the_traps_for_a_kind_spring_one_after_the_other(dial: Dial) -> None:
+    """A trap for ``realtime_input`` fits all of its fields."""
+    async with GeminiLiveServer() as server:
+        traps = [server.drop_on("realtime_input", code) for code in (1008, 1011)]
+        for code in (1008, 1011):
+            client = await dial(server)
+            await client.send({"realtime_input": {"audioStreamEnd": True}})
+            assert (await client.closed())[0] == code
+    assert not any(trap.armed for trap in traps)
+
+
 async def test_a_close_that_is_held_keeps_the_conversation_open(dial: Dial) -> None:
     """A resume during the close handshake is refused; after it, accepted (observed: 1.4-3 s)."""
     async with GeminiLiveServer([Say("Hi.")]) as server:
