@@ -5,20 +5,30 @@ and LiveKit's google plugin connect to. A scripted model with a memory answers, 
 family that its `Profile` names. It shares no code with the rest of this package.
 """
 
-from .faults import Barrier, Refusals, Trap
-from .profiles import PROFILES, Profile
-from .records import (
-    Breach,
-    Closed,
-    Connection,
-    Entry,
-    IssuedCall,
-    Reply,
-    TimelineEvent,
-    ToolResponse,
-)
-from .script import CHUNK_SECONDS, Call, Calls, Gate, Say, Silence, Step
-from .server import GeminiLiveServer
+from typing import TYPE_CHECKING
+
+try:
+    from .server import GeminiLiveServer
+except ModuleNotFoundError as missing:
+    # Raised by whoever uses a name, so that the command can start and say what to install.
+    if not TYPE_CHECKING:
+        from .extra import raising
+
+        __getattr__ = raising(missing)
+else:
+    from .faults import Barrier, Refusals, Trap
+    from .profiles import PROFILES, Profile
+    from .records import (
+        Breach,
+        Closed,
+        Connection,
+        Entry,
+        IssuedCall,
+        Reply,
+        TimelineEvent,
+        ToolResponse,
+    )
+    from .script import CHUNK_SECONDS, Call, Calls, Gate, Say, Silence, Step
 
 __all__ = [
     "CHUNK_SECONDS",

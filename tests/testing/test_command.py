@@ -12,7 +12,8 @@ import pytest
 from websockets.asyncio.client import connect
 
 from livekit_gemini_resilient.testing import GeminiLiveServer, Say
-from livekit_gemini_resilient.testing.__main__ import main, serve
+from livekit_gemini_resilient.testing.__main__ import main
+from livekit_gemini_resilient.testing.command import serve
 from livekit_gemini_resilient.testing.pytest_plugin import gemini_live
 
 from .conftest import PATHS, Dial, user
