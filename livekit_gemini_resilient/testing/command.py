@@ -1,10 +1,12 @@
-"""``python -m livekit_gemini_resilient.testing``: the simulator as a command."""
+"""The commands ``serve``, ``compare`` and ``play``."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import contextlib
+import errno
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -13,7 +15,7 @@ from pathlib import Path
 from .compare import compare
 from .play import RecordingServer
 from .profiles import PROFILES, profile_named
-from .recording import load
+from .recording import RecordingError, load
 from .script import CHUNK_SECONDS, Say
 from .server import GeminiLiveServer
 
@@ -22,60 +24,170 @@ _SCRIPT = [
     Say("I have heard you, and this is all I can say.", audio_seconds=2.4),
 ]
 
+_PORT_ERRORS = {errno.EADDRINUSE: "is in use", errno.EACCES: "is reserved"}
 
-async def serve(server: GeminiLiveServer, say: Callable[[str], None] = print) -> None:
+_RECORDING = (
+    "YAML file with a list 'interactions'; each has a 'direction', sent (by the client) or "
+    "received, and the frame under 'data'"
+)
+
+_SERVER_STATUS = (
+    "Exits with 0 when ended by Ctrl-C or SIGTERM, with 2 on bad usage, such as a port in use."
+)
+
+_COMPARE_STATUS = (
+    "Exits with 0 if every recording agrees, with 1 if one does not, and with 2 on bad usage, such "
+    "as a file that is no recording."
+)
+
+
+def _say(line: str) -> None:
+    # At once, also into a file or a pipe: the server runs until it is ended.
+    print(line, flush=True)
+
+
+async def serve(server: GeminiLiveServer, say: Callable[[str], None] = _say) -> None:
     """Run a server until cancelled, and say how to connect."""
-    with tempfile.NamedTemporaryFile(prefix="simulator-", suffix=".pem") as certificate:
-        certificate.write(server.certificate())
-        certificate.flush()
-        async with server:
-            say(f"{server.url} speaks like {server.profile.label}. To connect:")
-            say(f"  SSL_CERT_FILE={certificate.name}")
-            say(f"  genai.Client(..., http_options=HttpOptions(base_url={server.url!r}))")
+    async with server:
+        with tempfile.NamedTemporaryFile(prefix="simulator-", suffix=".pem") as certificate:
+            certificate.write(server.certificate())
+            certificate.flush()
+            for line in connecting(server, certificate.name):
+                say(line)
             await asyncio.Event().wait()
 
 
+def connecting(server: GeminiLiveServer, certificate: str) -> list[str]:
+    """Return the lines that tell how an agent in another process connects.
+
+    Args:
+        server: that listens.
+        certificate: path of its authority's certificate.
+    """
+    options = f'http_options=HttpOptions(base_url="{server.url}")'
+    environment = f"SSL_CERT_FILE={certificate}"
+    if server.profile.api == "gemini":
+        arguments, environment = options, f"{environment} GOOGLE_API_KEY=any"
+    else:
+        arguments = (
+            'vertexai=True, project="any", location="us-central1", '
+            f'credentials=Credentials(token="any"), {options}'
+        )
+    return [
+        f"{server.url} speaks like {server.profile.label}. Ctrl-C ends it.",
+        "To connect an agent of another process, construct its model as",
+        f"  RealtimeModel({arguments})",
+        "and start it, trusting this server and no other, with",
+        f"  {environment} python agent.py",
+        "genai.Client takes the same arguments.",
+    ]
+
+
 async def compare_all(paths: Sequence[Path], profile: str) -> int:
-    """Compare each recording with the profile, print the results, and return the exit code."""
-    comparisons = [await compare(path, profile_named(profile)) for path in paths]
-    for comparison in comparisons:
+    """Compare each recording with the profile, print the results, and return the exit status."""
+    agreed = True
+    for path in paths:
+        comparison = await compare(path, profile_named(profile))
         print(comparison)
-    return 0 if all(comparison.agrees for comparison in comparisons) else 1
+        agreed = agreed and comparison.agrees
+    return 0 if agreed else 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    parser = argparse.ArgumentParser(prog="python -m livekit_gemini_resilient.testing")
-    commands = parser.add_subparsers(dest="command", required=True)
-    serving = commands.add_parser("serve", help="run a server with a simple endless script")
-    comparing = commands.add_parser("compare", help="hold a profile against recordings")
-    comparing.add_argument("recording", type=Path, nargs="+")
-    playing = commands.add_parser("play", help="serve the server's side of a recording")
-    playing.add_argument("recording", type=Path)
+    """Run a command and return its exit status: 0 for success, 1 for failure, 2 for bad usage."""
+    chosen = _parser().parse_args(arguments)
+    try:
+        if chosen.command == "compare":
+            return asyncio.run(compare_all(chosen.recording, chosen.profile))
+        return _run(_server(chosen), chosen.port)
+    except RecordingError as error:
+        print(error, file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m livekit_gemini_resilient.testing",
+        description="A simulated Gemini Live server: no key, no network.",
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    serving, comparing, playing = (
+        commands.add_parser(name, help=summary, description=f"{purpose} {status}")
+        for name, summary, purpose, status in (
+            (
+                "serve",
+                "run a server with a simple endless script",
+                "Runs a server that says one of two sentences to whatever it hears, at the pace of "
+                "speech, and tells how to connect.",
+                _SERVER_STATUS,
+            ),
+            (
+                "compare",
+                "hold a profile against recordings",
+                "Replays the client's side of recordings against a profile, and compares the shape "
+                "of the answers with what was recorded.",
+                _COMPARE_STATUS,
+            ),
+            (
+                "play",
+                "serve the server's side of a recording",
+                "Runs a server that answers the frames of a client with those of a recording, and "
+                "tells how to connect.",
+                _SERVER_STATUS,
+            ),
+        )
+    )
+    comparing.add_argument("recording", type=Path, nargs="+", help=_RECORDING)
+    playing.add_argument("recording", type=Path, help=_RECORDING)
     for command in (serving, playing):
-        command.add_argument("--port", type=int, default=0, help="0 takes a free one")
+        command.add_argument(
+            "--port", type=_port, default=0, help="to listen on; 0, the default, takes a free one"
+        )
     for command in (serving, comparing, playing):
         command.add_argument(
             "--profile",
             choices=PROFILES,
             default=next(iter(PROFILES)),
-            help="how the server behaves; a recording does not say which family it is of",
+            metavar="NAME",
+            help="how the server behaves, as no recording says which family it is of: "
+            f"{', '.join(PROFILES)} (default: %(default)s)",
         )
-    chosen = parser.parse_args(arguments)
-    if chosen.command == "compare":
-        return asyncio.run(compare_all(chosen.recording, chosen.profile))
+    return parser
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number from 0 to 65535")
+    return int(text)
+
+
+def _server(chosen: argparse.Namespace) -> GeminiLiveServer:
     if chosen.command == "play":
-        server: GeminiLiveServer = RecordingServer(
-            load(chosen.recording), profile=chosen.profile, port=chosen.port
-        )
-    else:
-        server = GeminiLiveServer(
-            _SCRIPT, profile=chosen.profile, port=chosen.port, pace=CHUNK_SECONDS, repeat=True
-        )
-    with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(serve(server))
+        exchanges = load(chosen.recording)
+        return RecordingServer(exchanges, profile=chosen.profile, port=chosen.port)
+    return GeminiLiveServer(
+        _SCRIPT, profile=chosen.profile, port=chosen.port, pace=CHUNK_SECONDS, repeat=True
+    )
+
+
+def _run(server: GeminiLiveServer, port: int) -> int:
+    try:
+        with contextlib.suppress(KeyboardInterrupt):
+            asyncio.run(_serve_until_signalled(server))
+    except OSError as error:
+        if error.errno not in _PORT_ERRORS:
+            raise
+        what = _PORT_ERRORS[error.errno]
+        print(f"port {port} {what}; choose another, or 0 for a free one", file=sys.stderr)
+        return 2
     return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+async def _serve_until_signalled(server: GeminiLiveServer) -> None:
+    serving = asyncio.ensure_future(serve(server))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Windows has no such handlers; Ctrl-C is an exception there.
+        with contextlib.suppress(NotImplementedError):
+            asyncio.get_running_loop().add_signal_handler(number, serving.cancel)
+    with contextlib.suppress(asyncio.CancelledError):
+        await serving

@@ -65,7 +65,7 @@ async def compare(path: Path, profile: Profile) -> Comparison:
     """Replay the client's side of a recording against a profile and compare the answers.
 
     Raises:
-        ValueError: the file is no recording.
+        RecordingError: the file is no recording.
     """
     exchanges = load(path)
     recorded = [message for exchange in exchanges for message in exchange.received]

@@ -17,6 +17,11 @@ from .dialect import Message
 from .profiles import Profile
 from .script import CHUNK_SECONDS, Call, Calls, Say, Silence, Step
 
+_NO_RECORDING = (
+    "not a recording (expected YAML with a list 'interactions' of mappings with 'direction', sent "
+    "or received, and the frame under 'data'; the first one sent)"
+)
+
 
 class Exchange(NamedTuple):
     """Frames that the client sent in a row, and what the service sent before the next one."""
@@ -25,18 +30,32 @@ class Exchange(NamedTuple):
     received: list[Message]
 
 
+class RecordingError(ValueError):
+    """A file that cannot be read as a recording.
+
+    Attributes:
+        path: the file.
+        why: what is the matter with it.
+    """
+
+    def __init__(self, path: Path, why: str) -> None:
+        super().__init__(path, why)
+        self.path = path
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.why}"
+
+
 def load(path: Path) -> list[Exchange]:
     """Read a recording.
 
     Raises:
-        ValueError: it is not one, or does not begin with a frame of the client.
+        RecordingError: there is no such file, it is no recording, or does not begin with a frame of
+            the client.
     """
-    document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    interactions = document.get("interactions") if isinstance(document, dict) else None
-    if not interactions or interactions[0].get("direction") != "sent":
-        raise ValueError(f"{path} is no recording of Live traffic")
     exchanges: list[Exchange] = []
-    for interaction in interactions:
+    for interaction in _interactions(path):
         if interaction["direction"] == "received":
             exchanges[-1].received.append(interaction["data"])
         elif exchanges and not exchanges[-1].received:
@@ -44,6 +63,30 @@ def load(path: Path) -> list[Exchange]:
         else:
             exchanges.append(Exchange([interaction["data"]], []))
     return exchanges
+
+
+def _interactions(path: Path) -> list[dict[str, Any]]:
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise RecordingError(path, "no such file") from error
+    except OSError as error:
+        raise RecordingError(path, (error.strerror or str(error)).lower()) from error
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise RecordingError(path, _NO_RECORDING) from error
+    match document:
+        case {"interactions": [{"direction": "sent"}, *_] as interactions} if all(
+            map(_is_interaction, interactions)
+        ):
+            return list(interactions)
+    raise RecordingError(path, _NO_RECORDING)
+
+
+def _is_interaction(value: Any) -> bool:
+    match value:
+        case {"direction": "sent" | "received", "data": dict()}:
+            return True
+    return False
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ import yaml
 from livekit_gemini_resilient.testing import PROFILES, Call, Calls, Say, Silence
 from livekit_gemini_resilient.testing.compare import compare, shapes
 from livekit_gemini_resilient.testing.play import RecordingServer, whole_samples
-from livekit_gemini_resilient.testing.recording import load, script_of
+from livekit_gemini_resilient.testing.recording import RecordingError, load, script_of
 
 from .conftest import Dial, user
 
@@ -69,14 +69,33 @@ def test_a_script_is_read_off_a_recording() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["[]", "interactions: []", "interactions: [{direction: received}]"]
+    "text",
+    [
+        b"[]",
+        b"words",
+        b"# a: [heading\n* and: {a list",
+        b"\xff\xfe",
+        b"interactions: []",
+        b"interactions: [words]",
+        b"interactions: [{direction: received, data: {}}]",
+        b"interactions: [{direction: sent}]",
+        b"interactions: [{direction: sent, data: {}}, {direction: up, data: {}}]",
+    ],
 )
-def test_a_file_that_is_no_recording_is_refused(tmp_path: Path, text: str) -> None:
-    """The error names the file."""
+def test_a_file_that_is_no_recording_is_refused(tmp_path: Path, text: bytes) -> None:
+    """The error names the file and says what a recording is, whatever the file holds."""
     path = tmp_path / "other.yaml"
-    path.write_text(text)
-    with pytest.raises(ValueError, match=r"other\.yaml is no recording"):
+    path.write_bytes(text)
+    with pytest.raises(RecordingError, match=r"other\.yaml: not a recording \(expected YAML"):
         load(path)
+
+
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    """The error names the file and why."""
+    with pytest.raises(RecordingError, match=r"/nope\.yaml: no such file$"):
+        load(tmp_path / "nope.yaml")
+    with pytest.raises(RecordingError, match=r": is a directory$"):
+        load(tmp_path)
 
 
 async def test_a_recording_is_played_frame_by_frame(dial: Dial) -> None:
