@@ -8,7 +8,7 @@ family that its `Profile` names. It shares no code with the rest of this package
 from typing import TYPE_CHECKING
 
 try:
-    from .server import GeminiLiveServer
+    from .server import GeminiLive, GeminiLiveServer
 except ModuleNotFoundError as missing:
     # Raised by whoever uses a name, so that the command can start and say what to install.
     if not TYPE_CHECKING:
@@ -41,6 +41,7 @@ __all__ = [
     "Connection",
     "Entry",
     "Gate",
+    "GeminiLive",
     "GeminiLiveServer",
     "IssuedCall",
     "Profile",

@@ -7,7 +7,7 @@ import functools
 import ssl
 from collections.abc import Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import trustme
 
@@ -153,3 +153,24 @@ class GeminiLiveServer(Verbs):
 
     def _new_socket(self) -> WebSocket:
         return Link(self._service, self._faults, self._links.append).socket
+
+
+class GeminiLive(Protocol):
+    """The type of the pytest fixture ``gemini_live``."""
+
+    async def __call__(
+        self,
+        script: Iterable[Step] = (),
+        *,
+        profile: str | Profile = "2.5-native-audio",
+        handles: Literal["profile", "never"] = "profile",
+        pace: float = 0.0,
+        repeat: bool = False,
+        strict: bool = True,
+        port: int = 0,
+    ) -> GeminiLiveServer:
+        """Start a server with these arguments, those of `GeminiLiveServer`.
+
+        Call it as often as servers are needed. When the test ends each is closed, and verified if
+        it is ``strict``.
+        """

@@ -1,4 +1,4 @@
-"""The simulator as a command, and as a pytest fixture."""
+"""The simulator as a command."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import socket
 import ssl
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -21,11 +20,8 @@ from websockets.asyncio.client import connect
 from livekit_gemini_resilient.testing import GeminiLiveServer, Say
 from livekit_gemini_resilient.testing.__main__ import main
 from livekit_gemini_resilient.testing.command import serve
-from livekit_gemini_resilient.testing.pytest_plugin import gemini_live
 
-from .conftest import PATHS, Dial, user
-
-__all__ = ["gemini_live"]
+from .conftest import PATHS
 
 RECORDING = Path(__file__).parent / "recordings" / "round.separate.yaml"
 
@@ -174,36 +170,3 @@ def test_a_signal_ends_the_server_and_removes_its_certificate(number: signal.Sig
         assert "Traceback" not in process.stdout.read()
     assert "Ctrl-C ends it" in lines[0]
     assert not certificate.exists()
-
-
-async def test_the_fixture_starts_servers(
-    gemini_live: Callable[..., Awaitable[GeminiLiveServer]], dial: Dial
-) -> None:
-    """It takes the server's arguments; what it started is verified and closed afterwards."""
-    server = await gemini_live([Say("Hi.")], profile="3.1-flash-live")
-    client = await dial(server)
-    await client.send(user("hello"))
-    await server.replied()
-
-
-def test_the_fixture_fails_a_test_that_leaves_a_step_unplayed(pytester: pytest.Pytester) -> None:
-    """A strict server is verified at teardown, any other is only closed."""
-    pytester.makepyfile(
-        """
-        import pytest
-        from livekit_gemini_resilient.testing import Say
-
-        @pytest.mark.parametrize("strict", [True, False])
-        async def test_it(gemini_live, strict):
-            await gemini_live([Say("Never.")], strict=strict)
-        """
-    )
-    plugin = "livekit_gemini_resilient.testing.pytest_plugin"
-    result = pytester.runpytest(
-        "-p", plugin, "--asyncio-mode=auto", "-o", "asyncio_default_fixture_loop_scope=function"
-    )
-    result.assert_outcomes(passed=2, errors=1)
-    result.stdout.fnmatch_lines(["*not played: Say(text='Never.')*"])
-
-
-pytest_plugins = ["pytester"]
