@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from .faults import FAULTS
 from .stack import PLUGIN
 
 
@@ -27,6 +28,16 @@ def pytest_configure(config: pytest.Config) -> None:
     path = config.getoption("--fault-table")
     if path:
         config.pluginmanager.register(_FaultTable(Path(path)), "fault-table")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse a mark that ``faults`` does not explain."""
+    for item in items:
+        for mark in item.iter_markers("fault"):
+            if mark.args[0] not in FAULTS:
+                raise pytest.UsageError(
+                    f"{item.nodeid}: no fault {mark.args[0]!r} in tests/faults.py"
+                )
 
 
 class _FaultTable:
