@@ -22,6 +22,7 @@ FAULTS = {
     "A4": "`goAway` while a tool runs; chat messages queued across a restart",
     "A5": "the result reaches a connection that never issued the call",
     "A6": "the socket drops while the response is written, or before any reaction",
+    "A8": "an `AgentTask` is awaited inside a tool",
     "A10": "the server cancels a call whose tool returns all the same",
     "A11": "a call comes without an id",
     "A13": "a tool that takes too long mutes the model",
