@@ -23,7 +23,7 @@ class ResilienceOptions:
     restart_when: RestartWhen | str = RestartWhen.AUTO
     """The safe point at which a change that needs a new connection takes effect: ``"auto"``,
     ``"pause"`` (the model is silent, a tool may be running), ``"turn_end"`` (the exchange is
-    over) or ``"now"`` (at once, as the google plugin does; no result is lost, but speech is cut)."""
+    over) or ``"now"`` (at once, as the google plugin does: no result is lost, speech is cut)."""
 
     max_defer: float = 30.0
     """Seconds for which such a change waits for its safe point at most, counted anew from the end
