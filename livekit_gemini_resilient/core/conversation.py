@@ -37,6 +37,7 @@ from .history import History
 from .intake import Intake
 from .link import Link, LinkState
 from .prompts import Prompts
+from .recovery import FRAME_REFUSED
 from .reports import Report, Started, TurnEnded
 from .requests import Requests
 from .rotation import HANDLE_GRACE, RestartWhen, Rotation, Situation
@@ -48,9 +49,6 @@ from .uplink import Uplink
 
 _INVALID = 1007
 """Close code by which the service refuses the bytes of a frame (observed)."""
-
-_REFUSED = frozenset({_INVALID, 1008})
-"""Close codes by which the service answers a frame that it does not take (observed)."""
 
 
 class Conversation:
@@ -311,13 +309,13 @@ class Conversation:
         if event.connection != self.link.number or gone:
             return
         self._show(self.turn.connection_lost())
-        if event.code in _REFUSED and self.link.state is LinkState.SETTLING:
+        if event.code in FRAME_REFUSED and self.link.state is LinkState.SETTLING:
             self._telling.settling_refused()
         self._telling.connection_lost(invalid=event.code == _INVALID and self.link.is_up)
         self.ledger.connection_closed(self.link.number)
         self._requests.connection_lost()
         self.uplink.put_back(event.unsent)
-        if event.code in _REFUSED and self.link.is_up:
+        if event.code in FRAME_REFUSED and self.link.is_up:
             self._prompts.connection_refused()
         self._out += self.link.lost(event, now=now)
         if self.link.has_ended:

@@ -148,7 +148,7 @@ class Ledger:
         freed: list[ToolCall] = []
         for record in late:
             record.released = True
-            if record.issued_on == connection and connection not in record.responded_on:
+            if record.waits_on(connection):
                 record.responded_on.add(connection)
                 freed.append(_as_asked(record))
         return tuple(freed)
@@ -157,16 +157,11 @@ class Ledger:
 
     def tell_by_response(self, connection: int) -> tuple[ToolResult, ...]:
         """Results to write as responses to the connection that issued their calls, once."""
-        told: list[ToolResult] = []
-        for record in self:
-            if (
-                record.owed
-                and record.issued_on == connection
-                and connection not in record.responded_on
-                and not record.cancelled
-            ):
-                told.append(self._tell(record, connection, Route.RESPONSE))
-        return tuple(told)
+        return tuple(
+            self._tell(record, connection, Route.RESPONSE)
+            for record in self
+            if record.owed and record.waits_on(connection)
+        )
 
     def settle(
         self, connection: int, still_running: Callable[[ToolCall], ToolResult]
@@ -201,16 +196,7 @@ class Ledger:
 
     def to_say(self, connection: int) -> tuple[Record, ...]:
         """Records whose results this connection can only be told in words."""
-        return tuple(
-            record
-            for record in self
-            if record.owed
-            and (
-                record.cancelled
-                or record.issued_on != connection
-                or connection in record.responded_on
-            )
-        )
+        return tuple(r for r in self if r.owed and not r.waits_on(connection))
 
     def is_whole(self, record: Record) -> bool:
         """Whether every tool has finished that was asked for on the same connection.
@@ -227,15 +213,14 @@ class Ledger:
 
     def ask_again(self) -> tuple[Record, ...]:
         """Records to put before the model once more; each is named here once in its life."""
-        silent = [r for r in self if r.waits_for_reply and r.reply is Reply.DUE]
-        again = tuple(r for r in silent if not r.asked_again)
+        again = tuple(r for r in self if r.is_silent and not r.asked_again)
         for record in again:
             record.asked_again = True
         return again
 
     def give_up(self) -> tuple[str, ...]:
         """Ids of results that stayed without a reply although the model was asked twice."""
-        lost = [r for r in self if r.waits_for_reply and r.reply is Reply.DUE and r.asked_again]
+        lost = [r for r in self if r.is_silent and r.asked_again]
         for record in lost:
             record.reply = Reply.DONE
             record.known = Known.KNOWN
@@ -271,17 +256,11 @@ class Ledger:
 
     def generation_completed(self, evidence: Iterable[str]) -> list[tuple[str, Outcome]]:
         """A generation ended by itself; the outcomes that this decides."""
-        outcomes: list[tuple[str, Outcome]] = []
-        for record in self._told_among(evidence):
-            outcomes.append((record.call.call_id, self._close(record, interrupted=False)))
-        return outcomes
+        return self._close(evidence, interrupted=False)
 
     def generation_interrupted(self, evidence: Iterable[str]) -> list[tuple[str, Outcome]]:
         """The caller interrupted a generation: its reply is not owed any more."""
-        outcomes: list[tuple[str, Outcome]] = []
-        for record in self._told_among(evidence):
-            outcomes.append((record.call.call_id, self._close(record, interrupted=True)))
-        return outcomes
+        return self._close(evidence, interrupted=True)
 
     def generation_cut(self, evidence: Iterable[str], spoken: str) -> None:
         """A generation broke off in the middle: the reply is due again, and says so."""
@@ -304,11 +283,15 @@ class Ledger:
             if record is not None and record.known is Known.TOLD:
                 yield record
 
-    def _close(self, record: Record, *, interrupted: bool) -> Outcome:
-        record.known = Known.KNOWN
-        wanted = record.reply is Reply.STARTED
-        record.reply = Reply.DONE if wanted else record.reply
-        return Outcome.REPLIED if wanted and not interrupted else Outcome.KNOWN
+    def _close(self, evidence: Iterable[str], *, interrupted: bool) -> list[tuple[str, Outcome]]:
+        outcomes: list[tuple[str, Outcome]] = []
+        for record in self._told_among(evidence):
+            record.known = Known.KNOWN
+            wanted = record.reply is Reply.STARTED
+            record.reply = Reply.DONE if wanted else record.reply
+            outcome = Outcome.REPLIED if wanted and not interrupted else Outcome.KNOWN
+            outcomes.append((record.call.call_id, outcome))
+        return outcomes
 
     @staticmethod
     def _is_told(record: Record, connection: int) -> bool:
@@ -342,10 +325,7 @@ class Ledger:
 
     def open_on(self, connection: int) -> bool:
         """Whether this connection waits for an answer to a call that it issued."""
-        return any(
-            r.issued_on == connection and connection not in r.responded_on and not r.cancelled
-            for r in self
-        )
+        return any(r.waits_on(connection) for r in self)
 
     def expects_reply(self, connection: int) -> bool:
         """Whether the next words of the model are about what it was told in words of ours."""

@@ -93,6 +93,16 @@ class Record:
         """Whether the model is owed this result and has not been told it."""
         return self.result is not None and self.known is Known.NO
 
+    def waits_on(self, connection: int) -> bool:
+        """Whether this connection issued the call and waits for a response to it."""
+        asked = self.issued_on == connection and not self.cancelled
+        return asked and connection not in self.responded_on
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the model was told it and has not begun to speak about it."""
+        return self.known is Known.TOLD and self.reply is Reply.DUE
+
     @property
     def waits_for_reply(self) -> bool:
         """Whether the model was told it and has not finished speaking about it."""

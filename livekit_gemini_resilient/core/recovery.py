@@ -41,7 +41,8 @@ poisoned ones were observed to fail on the first exchange."""
 STABLE = 60.0
 """Seconds after which a connection counts as progress although no turn has ended on it."""
 
-_FRAME_REFUSED = frozenset({1007, 1008})
+FRAME_REFUSED = frozenset({1007, 1008})
+"""Close codes by which the service answers a frame that it does not take (observed)."""
 
 _SETUP_REFUSED = frozenset({1007, 1008, 400, 401, 403, 404})
 """Codes on the first dial that no repetition can change; their sources are in the table."""
@@ -92,7 +93,7 @@ def judge(failure: Failure, *, attempts: int, max_retry: int) -> Verdict:
         return Verdict.FATAL
     if attempts > max_retry:
         return Verdict.FATAL
-    if failure.settling and failure.code in _FRAME_REFUSED:
+    if failure.settling and failure.code in FRAME_REFUSED:
         return Verdict.RETRY
     if failure.resumed and failure.young and failure.code is not None:
         return Verdict.FRESH

@@ -20,7 +20,7 @@ from .errors import ResultUnanswered
 from .events import HistoryItem, ToolResult, Turn
 from .history import History
 from .prompts import Prompts
-from .record import Record, Reply, Route
+from .record import Record, Route
 from .speech import Speech
 
 
@@ -172,7 +172,7 @@ class Telling:
     @property
     def reply_deadline(self) -> float | None:
         """When a model that was told a result and does not begin to speak is asked again."""
-        silent = any(r.waits_for_reply and r.reply is Reply.DUE for r in self._ledger)
+        silent = any(r.is_silent for r in self._ledger)
         return self._last_sign + self._options.reply_timeout if silent else None
 
     def ask_again(self, *, now: float) -> list[Effect]:
