@@ -16,7 +16,7 @@ from livekit.plugins.google import version as plugin_version
 from livekit.plugins.google.realtime import RealtimeModel as PluginModel
 
 from livekit_gemini_resilient import RealtimeModel, ResilienceOptions
-from livekit_gemini_resilient.testing import GeminiLiveServer
+from livekit_gemini_resilient.testing import GeminiLiveServer, Reply
 
 PROFILES = ["2.5-native-audio", "3.1-flash-live", "vertex-live-2.5"]
 """Every family of servers that the simulator plays."""
@@ -44,6 +44,14 @@ def ours_and_plain(*, plain_survives: Collection[str] = ()) -> pytest.MarkDecora
 
 WEATHER = "foggy and 12 degrees"
 """What the tool answers; distinctive, so that the simulated model's memory can be searched."""
+
+ANSWER = "It is foggy in London."
+"""What the scripted model says about it."""
+
+
+def answers(server: GeminiLiveServer) -> list[Reply]:
+    """Completed replies about the weather."""
+    return [r for r in server.replies if r.completed and r.text.strip() == ANSWER]
 
 
 class Speaker(io.AudioOutput):
@@ -158,6 +166,16 @@ class OnCall:
     async def says_within(self, text: str) -> None:
         """Wait until the agent has said this, for as long as it is worth waiting."""
         await self.says(text, self.patience)
+
+    async def hold_tool(self) -> None:
+        """For ``in_tool``: the tool works until ``tool_may_return`` is set."""
+        await asyncio.wait_for(self.tool_may_return.wait(), 20)
+
+    async def ask_and_hold(self) -> None:
+        """The caller asks for the weather, and the tool starts and is held."""
+        self.in_tool = self.hold_tool
+        await self.server.caller_says("What is the weather in London?")
+        await asyncio.wait_for(self.tool_started.wait(), 10)
 
     async def add_tool(self) -> None:
         """Declare one more tool: the change that upstream replaces its socket for."""

@@ -7,9 +7,7 @@ from livekit.agents import AgentTask, function_tool
 
 from livekit_gemini_resilient.testing import Call, GeminiLiveServer, Say
 
-from .stack import WEATHER, on_call, ours_and_plain
-
-ANSWER = "It is foggy in London."
+from .stack import ANSWER, WEATHER, answers, on_call, ours_and_plain
 
 
 class Consent(AgentTask[bool]):
@@ -59,9 +57,8 @@ async def test_the_result_of_a_tool_that_awaited_a_task_reaches_the_session_that
         await call.says_within("Do you agree?")
         await server.caller_says("Yes, I do.")
         await call.says_within(ANSWER)
-        answers = [r for r in server.replies if r.completed and r.text.strip() == ANSWER]
-        assert len(answers) == 1
-        assert answers[0].knew(f"{WEATHER}; consent True")
+        assert len(answers(server)) == 1
+        assert answers(server)[0].knew(f"{WEATHER}; consent True")
         assert "get_weather" not in [
             r.name for r in server.tool_responses if r.verdict != "ignored"
         ]

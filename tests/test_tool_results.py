@@ -8,29 +8,12 @@ from typing import Any
 import pytest
 from livekit.agents import function_tool
 
-from livekit_gemini_resilient.testing import Call, Calls, GeminiLiveServer, Reply, Say
+from livekit_gemini_resilient.testing import Call, Calls, GeminiLiveServer, Say
 
 from .direct import connected, get_time, get_weather
-from .stack import PROFILES, WEATHER, OnCall, book_table, on_call, ours_and_plain
+from .stack import ANSWER, PROFILES, WEATHER, OnCall, answers, book_table, on_call, ours_and_plain
 
-ANSWER = "It is foggy in London."
 SCRIPT = [Call("get_weather", {"city": "London"}, handle_first=True), Say(ANSWER), Say("Goodbye.")]
-
-
-async def ask(server: GeminiLiveServer, call: OnCall) -> None:
-    """The caller asks, and the tool starts and is held."""
-
-    async def in_tool() -> None:
-        await asyncio.wait_for(call.tool_may_return.wait(), 20)
-
-    call.in_tool = in_tool
-    await server.caller_says("What is the weather in London?")
-    await asyncio.wait_for(call.tool_started.wait(), 10)
-
-
-def answers(server: GeminiLiveServer) -> list[Reply]:
-    """Completed replies about the weather."""
-    return [r for r in server.replies if r.completed and r.text.strip() == ANSWER]
 
 
 async def answered_once(server: GeminiLiveServer, call: OnCall) -> None:
@@ -62,7 +45,7 @@ async def test_result_survives_a_connection_that_is_lost_while_the_tool_runs(
         GeminiLiveServer(SCRIPT, profile=profile) as server,
         on_call(server, plain=plain) as call,
     ):
-        await ask(server, call)
+        await call.ask_and_hold()
         await (server.drop(1011) if how == "drop" else server.abort())
         if arrives == "after the reconnect":
             await server.connected(2)
@@ -84,7 +67,7 @@ async def test_result_is_told_again_when_the_socket_drops_before_any_reaction(
     ):
         server.drop_on("tool_response", code, after=consumed)
         call.tool_may_return.set()
-        await ask(server, call)
+        await call.ask_and_hold()
         await answered_once(server, call)
 
 
@@ -99,7 +82,7 @@ async def test_result_survives_a_go_away_while_the_tool_runs(
         GeminiLiveServer(SCRIPT, profile=profile) as server,
         on_call(server, plain=plain) as call,
     ):
-        await ask(server, call)
+        await call.ask_and_hold()
         await server.go_away(time_left)
         if time_left == 0.0:
             await server.connected(2)
@@ -120,7 +103,7 @@ async def test_message_that_is_queued_across_a_restart_is_told_once(
         GeminiLiveServer(SCRIPT, profile=profile, handles=handles) as server,
         on_call(server) as call,
     ):
-        await ask(server, call)
+        await call.ask_and_hold()
         async with server.holding_dials() as held:
             await call.add_tool()
             await held.reached()

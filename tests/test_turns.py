@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from livekit_gemini_resilient.testing import CHUNK_SECONDS, Call, Gate, GeminiLiveServer, Say
 
-from .stack import on_call, ours_and_plain
-
-ANSWER = "It is foggy in London."
+from .stack import ANSWER, on_call, ours_and_plain
 
 
 @pytest.mark.fault("B1")
@@ -47,13 +43,7 @@ async def test_speech_that_trails_a_call_while_the_tool_runs_does_not_interrupt_
         GeminiLiveServer(script, profile=profile) as server,
         on_call(server, plain=plain) as call,
     ):
-
-        async def in_tool() -> None:
-            await asyncio.wait_for(call.tool_may_return.wait(), 20)
-
-        call.in_tool = in_tool
-        await server.caller_says("What is the weather in London?")
-        await asyncio.wait_for(call.tool_started.wait(), 10)
+        await call.ask_and_hold()
         heard = call.speaker.heard
         silence = "AAAA" * 640
         await server.send(

@@ -21,11 +21,10 @@ from typing import Any, Literal
 
 import pytest
 
-from livekit_gemini_resilient.testing import Call, Gate, GeminiLiveServer, Profile, Reply, Say
+from livekit_gemini_resilient.testing import Call, Gate, GeminiLiveServer, Profile, Say
 
-from .stack import PLUGIN, PROFILES, WEATHER, OnCall, on_call
+from .stack import ANSWER, PLUGIN, PROFILES, WEATHER, OnCall, answers, on_call
 
-ANSWER = "It is foggy in London."
 Phase = Literal["open", "closing", "backing off", "dialing", "reconnected"]
 
 
@@ -107,18 +106,13 @@ def release_tool(call: OnCall) -> None:
     call.tool_may_return.set()
 
 
-async def hold_tool(call: OnCall) -> None:
-    """The tool works until the test lets it return."""
-    await asyncio.wait_for(call.tool_may_return.wait(), 20)
-
-
 async def restart_before_result(server: GeminiLiveServer, call: OnCall, case: Case) -> None:
     """Ask while the tool runs, and let it return in the wanted phase."""
 
     async def in_tool() -> None:
         if case.by == "tool":
             await call.add_tool()
-        await hold_tool(call)
+        await call.hold_tool()
 
     call.in_tool = in_tool
     async with phase(server, call, case.arrives):
@@ -149,11 +143,6 @@ async def restart_after_result(
         # it gives the connection up at once; which frames it still reads would be a race
         await server.until(lambda: server.connections[0].closing, "the close of the old socket")
     gate.open()
-
-
-def answers(server: GeminiLiveServer) -> list[Reply]:
-    """Completed replies about the weather."""
-    return [r for r in server.replies if r.completed and r.text.strip() == ANSWER]
 
 
 async def survives(
