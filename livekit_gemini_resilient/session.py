@@ -17,7 +17,7 @@ from livekit.agents import llm, utils
 from livekit.agents.types import NOT_GIVEN, NotGivenOr
 from livekit.agents.utils import is_given
 
-from . import wire
+from . import handover, wire
 from .core.conversation import Conversation
 from .core.effects import (
     CloseConnection,
@@ -34,10 +34,12 @@ from .core.effects import (
 )
 from .core.errors import ReplyRefused, ResilienceError, SessionFailed
 from .core.events import (
+    AudienceChanged,
     Connected,
     ConnectionLost,
     ContextUpdated,
     Event,
+    GenerationSkipped,
     InputPushed,
     InstructionsChanged,
     ReplyRequested,
@@ -89,7 +91,10 @@ class RealtimeSession(PluginSession):
         self._outgoing: asyncio.Queue[wire.Frame] = asyncio.Queue()
         self._session_should_close = asyncio.Event()
         self._replies = Replies(lambda n: self._receive(ReplyWithdrawn(request=n)))
-        self._stage = Stage(self, self._replies.answer)
+        self._stage = Stage(
+            self, self._replies.answer, lambda n: self._receive(GenerationSkipped(generation=n))
+        )
+        self._listener: handover.Listener | None = None
         self._failure: BaseException | None = None
         self._closed = False
         self._closing: asyncio.Task[None] | None = None
@@ -187,12 +192,23 @@ class RealtimeSession(PluginSession):
         self._receive(ReplyRequested(request=number, instructions=text))
         return reply
 
+    def on(self, event: Any, callback: Any = None) -> Any:
+        """Listen to an event; an agent that listens to generations takes part from now on."""
+        listening = super().on(event, callback)
+        listener = handover.Listener.of(callback) if event == "generation_created" else None
+        if listener is not None:
+            self._listener = listener
+            self._receive(AudienceChanged(handed_over=listener.take()))
+        return listening
+
     async def aclose(self) -> None:
         """End the conversation; nothing of it is left when this returns. May be called twice.
 
         A caller that is cancelled, by a timeout say, leaves nothing half closed either.
         """
         if self._closing is None:
+            if self._listener is not None and self._listener.is_replaced:
+                self._listener.leave(self._conversation.leave())
             self._effects.extend(self._conversation.close())
             self._carry_out()
             self._closed = True

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import weakref
+from collections.abc import AsyncIterable, AsyncIterator, Callable
 from typing import Any
 
 from livekit.agents import llm
@@ -23,8 +24,21 @@ from .core.effects import (
 )
 from .upstream import Generation, PluginSession, audio_frame, wall_clock
 
+Skipped = Callable[[int], None]
+"""Told the number of a generation that nobody took."""
+
 Answer = Callable[[int, llm.GenerationCreatedEvent], bool]
 """Hands a generation to the ``generate_reply`` with that number; whether anyone waited for it."""
+
+
+class _Stream:
+    """A stream of an announced generation, apart from the channel that the session writes to."""
+
+    def __init__(self, channel: AsyncIterable[Any]) -> None:
+        self._channel = channel
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return aiter(self._channel)
 
 
 class Stage:
@@ -33,11 +47,13 @@ class Stage:
     Args:
         session: The session that emits the events and owns the chat context.
         answer: Called with each generation that a ``generate_reply`` asked for.
+        skipped: Called with each generation that nobody took.
     """
 
-    def __init__(self, session: PluginSession, answer: Answer) -> None:
+    def __init__(self, session: PluginSession, answer: Answer, skipped: Skipped) -> None:
         self._session = session
         self._answer = answer
+        self._skipped = skipped
         self._open: dict[int, Generation] = {}
         self._newest: Generation | None = None
         self._words_started: dict[str, float] = {}
@@ -91,15 +107,28 @@ class Stage:
                 modalities=modalities,
             )
         )
+        if not self._announce(effect, generation):
+            self._skipped(effect.generation)
+
+    def _announce(self, effect: OpenGeneration, generation: Generation) -> bool:
+        """Announce a generation; whether anybody took it.
+
+        An activity of LiveKit that is being drained or paused lets go of the event, and nothing
+        else tells that it did: nobody holds the event or one of its streams any more.
+        """
+        messages, functions = _Stream(generation.message_ch), _Stream(generation.function_ch)
         created = llm.GenerationCreatedEvent(
-            message_stream=generation.message_ch,
-            function_stream=generation.function_ch,
+            message_stream=messages,
+            function_stream=functions,
             user_initiated=effect.request is not None,
             response_id=effect.response_id,
         )
+        held: list[weakref.ref[Any]] = [weakref.ref(o) for o in (created, messages, functions)]
         if effect.request is not None and not self._answer(effect.request, created):
             created.user_initiated = False
         self._session.emit("generation_created", created)
+        del created, messages, functions
+        return any(reference() is not None for reference in held)
 
     def _push_call(self, effect: PushCall) -> None:
         call = llm.FunctionCall(

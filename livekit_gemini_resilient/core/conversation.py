@@ -14,15 +14,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from ..options import ResilienceOptions
+from .audience import Audience
 from .behaviour import Behaviour
 from .delivery import Ledger
 from .effects import Effect, FailReply, Outcome, ReportOutcome, ReportUsage, SendInput
 from .errors import ReplyRefused
 from .events import (
+    AudienceChanged,
     Connected,
     ConnectionLost,
     ContextUpdated,
     Event,
+    GenerationSkipped,
     HistoryItem,
     InputPushed,
     InstructionsChanged,
@@ -31,6 +34,7 @@ from .events import (
     RestartRequested,
     ServerFrame,
     SetupBuilt,
+    ToolCall,
     ToolResult,
 )
 from .history import History
@@ -99,6 +103,7 @@ class Conversation:
             margin=options.go_away_margin,
         )
         self._requests = Requests()
+        self._audience = Audience(patience=options.reply_timeout)
         self._speech = Speech(
             ledger=self.ledger,
             history=self.history,
@@ -142,6 +147,13 @@ class Conversation:
         self._pump(now)
         return self._take()
 
+    def leave(self) -> tuple[tuple[ToolCall, ToolResult], ...]:
+        """Results, with their calls, that the session of the next agent is to tell."""
+        left = self.ledger.leave()
+        for call, _ in left:
+            self._outcome(call.call_id, Outcome.HANDED_OVER)
+        return left
+
     def close(self) -> list[Effect]:
         """The conversation is over; say what becomes of what is pending."""
         if not self.link.has_ended:
@@ -153,7 +165,7 @@ class Conversation:
     def next_deadline(self) -> float | None:
         """When ``advance`` has to be called, in loop seconds; ``None`` if nothing waits."""
         deadlines = [self.turn.next_deadline, self._requests.next_deadline, self._reply_deadline]
-        deadlines.append(self.ledger.next_deadline)
+        deadlines += [self.ledger.next_deadline, self._audience.next_deadline]
         if self.link.state is LinkState.SETTLING:
             deadlines.append(self._telling.settled_at)
         if self.link.is_up:
@@ -187,7 +199,17 @@ class Conversation:
             case ConnectionLost():
                 self._lost(event, now)
             case ContextUpdated(items=items):
+                self._audience.handed_context(now=now)
                 self._context(items)
+            case AudienceChanged(handed_over=handed_over):
+                for call, result in handed_over:
+                    self.ledger.take_over(call, result)
+                if handed_over or self.ledger.unheard:
+                    self._audience.entered(now=now)
+            case GenerationSkipped(generation=generation):
+                self._out += self._speech.skipped(generation)
+                if self.ledger.unheard:
+                    self._audience.left(now=now)
             case RestartRequested(cause=cause):
                 self._rotation.request(cause, call_open=self.ledger.running, now=now)
             case InstructionsChanged(text=text):
@@ -278,6 +300,7 @@ class Conversation:
                 "return from the tool first, or declare tools as NON_BLOCKING",
             )
         else:
+            self._audience.asked()
             self._out += self._requests.add(event.request, event.instructions, now=now)
             return
         self._out.append(FailReply(request=event.request, error=refused))
@@ -329,6 +352,7 @@ class Conversation:
     # ------------------------------------------------------------ what is written, in order
 
     def _pump(self, now: float) -> None:
+        self._audience.advance(now=now)
         self.ledger.watch(now=now, timeout=self._options.tool_answer_timeout)
         if self.link.state is LinkState.SETTLING and now >= self._telling.settled_at:
             self.ledger.settle_failed(self.link.number)
@@ -341,26 +365,36 @@ class Conversation:
         if not self.ledger.open_on(self.link.number):
             self._show(self.turn.answered(now=now))
         if self._may_speak_up:
-            self._out += self._telling.speak_up(self.link.number, self._intake.items, now=now)
+            self._out += self._telling.speak_up(
+                self.link.number, self._intake.items, request=self._requests.instructions, now=now
+            )
+            if self._requests.waiting and self.ledger.reply_due:
+                # one reply serves both: the request went out with the results
+                self._asked(now)
         if self._requests.waiting and not self._blocked:
             turns = self._telling.missing(self._intake.items)
             self._out += self._prompts.ask(self._requests.instructions, turns)
-            self._requests.mark_written(now=now)
-            self._speech.asked_on = self.link.number
-            self._telling.sign(now=now)
+            self._asked(now)
         for piece in self.uplink.drain():
             self._out.append(SendInput(piece=piece))
+
+    def _asked(self, now: float) -> None:
+        self._requests.mark_written(now=now)
+        self._speech.asked_on = self.link.number
+        self._telling.sign(now=now)
 
     @property
     def _blocked(self) -> bool:
         """Whether words of ours would reach a server that is busy, or about to be left."""
         waits = self.ledger.open_on(self.link.number)
-        return self._rotation.requested or waits or self.ledger.reply_due
+        busy = waits or self.ledger.reply_due or self._audience.is_away
+        return self._rotation.requested or busy
 
     @property
     def _may_speak_up(self) -> bool:
         """Whether words of ours interrupt nobody and reach a server that listens."""
-        return self.link.state is LinkState.OPEN and self.turn.quiet and not self._blocked
+        silence = self.turn.quiet and not self._requests.written
+        return self.link.state is LinkState.OPEN and silence and not self._blocked
 
     @property
     def _reply_coming(self) -> bool:
@@ -371,7 +405,7 @@ class Conversation:
     @property
     def _situation(self) -> Situation:
         return Situation(
-            speaking=self.turn.speaking,
+            speaking=self.turn.speaking and not self._speech.unheard,
             turn_over=self.turn.quiet,
             call_open=self.ledger.open_on(self.link.number),
             reply_due=self._reply_coming,

@@ -34,6 +34,8 @@ Rules that will not fit the two tables:
 * A call that is not answered in time is answered with "still running", so that a blocking model is
   not mute for good; its result, if it comes, is put into words.
 * A call that is issued again, since a snapshot forgot it, is answered from the first run.
+* A reply that nobody took, since an agent is being replaced by another, is due once more, in words,
+  to whoever listens next; a call that nobody took is answered with an error.
 * A cancelled call gets no response. If its tool completed all the same, the model is told what
   was done, without being asked for a reply.
 """
@@ -46,6 +48,10 @@ from dataclasses import replace
 from .effects import Outcome
 from .events import ToolCall, ToolResult
 from .record import Known, Record, Reply, Route
+
+_UNHEARD_LIMIT = 3
+"""Replies to one result that may find nobody who takes them: a session that nothing listens to is
+not told the same result for ever."""
 
 
 class Ledger:
@@ -117,6 +123,26 @@ class Ledger:
             record.reply = Reply.DUE
         return None
 
+    def take_over(self, call: ToolCall, result: ToolResult) -> None:
+        """Note a result that another session left, with the call that it answers."""
+        self._records.setdefault(call.call_id, Record(call=call, issued_on=0))
+        self.produce(result)
+
+    def leave(self) -> tuple[tuple[ToolCall, ToolResult], ...]:
+        """Give up results whose reply the caller has not heard; another session takes them over.
+
+        An empty result is nothing to speak about: LiveKit 1.6.5 does not mark the one of a tool
+        that returned nothing but the next agent.
+        """
+        left = []
+        for record in self:
+            if record.result is None or record.reply not in (Reply.DUE, Reply.STARTED):
+                continue
+            if record.result.output.strip():
+                record.known, record.reply = Known.KNOWN, Reply.NONE
+                left.append((record.call, record.result))
+        return tuple(left)
+
     def cancel(self, call_ids: Iterable[str]) -> None:
         """Note that the server wants no answer to these calls any more.
 
@@ -175,6 +201,8 @@ class Ledger:
         sent: list[ToolResult] = []
         for record in self:
             if record.cancelled or record.known is not Known.NO or record.issued_on == 0:
+                continue
+            if record.unheard:
                 continue
             # one that was told not to wait for its tool has no exchange open
             freed = record.result is None and record.released
@@ -269,6 +297,24 @@ class Ledger:
                 record.reply = Reply.DUE
                 record.spoken = spoken or record.spoken
 
+    def reply_unheard(self, evidence: Iterable[str]) -> tuple[str, ...]:
+        """Nobody took the generation that spoke about these: the reply is due once more.
+
+        Returns:
+            Ids of results whose replies nobody took ``_UNHEARD_LIMIT`` times; they are given up.
+        """
+        lost: list[str] = []
+        for record in self._told_among(evidence):
+            if record.reply is not Reply.STARTED:
+                continue
+            record.unheard += 1
+            if record.unheard < _UNHEARD_LIMIT:
+                record.known, record.reply = Known.NO, Reply.DUE
+            else:
+                record.known, record.reply = Known.KNOWN, Reply.DONE
+                lost.append(record.call.call_id)
+        return tuple(lost)
+
     def connection_closed(self, connection: int) -> None:
         """What was told there and not seen to arrive is untold."""
         for record in self:
@@ -303,6 +349,11 @@ class Ledger:
     def pending(self) -> tuple[ToolResult, ...]:
         """Results that the model is owed and has not been told, oldest first."""
         return tuple(r.result for r in self if r.owed and r.result is not None)
+
+    @property
+    def unheard(self) -> bool:
+        """Whether a reply found nobody who took it, and is due once more."""
+        return any(r.owed and r.unheard for r in self)
 
     @property
     def undelivered(self) -> tuple[str, ...]:

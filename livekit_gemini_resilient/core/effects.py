@@ -179,6 +179,9 @@ class Outcome(Enum):
     """It came as a part of an older conversation and was recorded as such."""
     DUPLICATE = "duplicate"
     """The call had an answer already; this one was dropped."""
+    HANDED_OVER = "handed over"
+    """The agent was replaced before the caller heard a reply; it is left to the session of the
+    agent that follows."""
     UNANSWERED = "unanswered"
     """The model stayed silent, also when asked a second time; an error was reported."""
     UNDELIVERED = "undelivered"

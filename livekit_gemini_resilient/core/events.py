@@ -212,6 +212,22 @@ class ReplyWithdrawn:
     """Number of the request."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationSkipped:
+    """Nobody took a generation that was announced: an agent is being replaced by another."""
+
+    generation: int
+    """Its number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AudienceChanged:
+    """An agent begins to listen; the context that it hands over comes next."""
+
+    handed_over: tuple[tuple[ToolCall, ToolResult], ...] = ()
+    """Results that the agent before it left, each with its call: the caller heard no reply."""
+
+
 Event = (
     ServerFrame
     | SetupBuilt
@@ -223,4 +239,6 @@ Event = (
     | ReplyRequested
     | ReplyWithdrawn
     | InputPushed
+    | GenerationSkipped
+    | AudienceChanged
 )

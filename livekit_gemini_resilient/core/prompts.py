@@ -70,10 +70,18 @@ class Prompts:
         self._caller_turn_open = turns[-1].role == "user"
         return [SendContent(turns=turns, turn_complete=False)]
 
-    def say(self, records: Sequence[Record], turns: tuple[Turn, ...]) -> list[Effect]:
-        """Put results before the model in words, after what it does not know of the rest."""
+    def say(
+        self, records: Sequence[Record], turns: tuple[Turn, ...], request: str | None = None
+    ) -> list[Effect]:
+        """Put results before the model in words, after what it does not know of the rest.
+
+        Args:
+            records: What to tell.
+            turns: The rest.
+            request: Instructions for the reply, ``None`` if there are none.
+        """
         reply = any(record.reply is Reply.DUE for record in records)
-        text = wording.say(records, reply=reply)
+        text = wording.say(records, reply=reply, request=request)
         if reply:
             return self._trigger(self._behaviour.trigger, text, turns)
         said = Turn(role="user", parts=(text,))

@@ -76,6 +76,8 @@ class Record:
     """What the caller heard of a reply that was cut."""
     answer_by: float | None = None
     """When the model is no longer left waiting for it, in loop seconds."""
+    unheard: int = 0
+    """Replies about it that nobody took; the exchange itself is closed."""
     released: bool = False
     """The model was told not to wait; the result, if it comes, is put into words."""
 

@@ -7,9 +7,9 @@ that it is evidence for, and each of the caller's words to one message.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from . import reports
+from . import reports, wording
 from .delivery import Ledger
 from .effects import (
     Effect,
@@ -25,6 +25,7 @@ from .effects import (
     ReportSpeechStopped,
     Transcribe,
 )
+from .events import ToolCall
 from .history import History
 from .requests import Requests
 
@@ -40,6 +41,8 @@ class _Generation:
     has_words: bool = False
     is_open: bool = True
     answers_caller: bool = False
+    is_skipped: bool = False
+    calls: list[ToolCall] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -86,6 +89,25 @@ class Speech:
     def answers_caller(self) -> bool:
         """Whether the last generation is about the caller's words, not about what was told."""
         return self._generation is not None and self._generation.answers_caller
+
+    @property
+    def unheard(self) -> bool:
+        """Whether nobody took the last generation."""
+        return self._generation is not None and self._generation.is_skipped
+
+    def skipped(self, number: int) -> list[Effect]:
+        """Nobody took a generation: its calls will not run, and what it says is not heard."""
+        generation = self._generation
+        if generation is None or generation.number != number:
+            return []
+        generation.is_skipped = True
+        for call in generation.calls:
+            self._ledger.produce(wording.not_run(call))
+        return self._unheard(generation)
+
+    def _unheard(self, generation: _Generation) -> list[Effect]:
+        lost = self._ledger.reply_unheard(generation.evidence)
+        return self._decide((call_id, Outcome.KNOWN) for call_id in lost)
 
     def told(self) -> None:
         """A result was put before the model: words heard from now on are newer."""
@@ -172,6 +194,8 @@ class Speech:
             self._generation.evidence = self._ledger.generation_started(
                 connection, about_other=open_call or to_caller
             )
+            if self._generation.is_skipped:
+                self._shown += self._unheard(self._generation)
         self._caller_spoke = False
 
     def _called(self, report: reports.Called, connection: int) -> None:
@@ -181,8 +205,13 @@ class Speech:
             self._ledger.generation_cut(generation.evidence, "")
             generation.evidence = ()
         for call in report.calls:
-            if self._ledger.issue(call, connection):
-                self._shown.append(PushCall(generation=report.generation, call=call))
+            if not self._ledger.issue(call, connection):
+                continue
+            self._shown.append(PushCall(generation=report.generation, call=call))
+            if generation is not None and generation.is_skipped:
+                self._ledger.produce(wording.not_run(call))
+            elif generation is not None:
+                generation.calls.append(call)
 
     def _heard(self, report: reports.Heard) -> None:
         if report.new_turn or self._caller is None:

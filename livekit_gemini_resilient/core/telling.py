@@ -128,9 +128,21 @@ class Telling:
         return item if record is None else replace(item, result=record.result)
 
     def speak_up(
-        self, connection: int, items: tuple[HistoryItem, ...], *, now: float
+        self,
+        connection: int,
+        items: tuple[HistoryItem, ...],
+        *,
+        request: str | None,
+        now: float,
     ) -> list[Effect]:
-        """Tell an idle model all that it does not know: instruction, history, results."""
+        """Tell an idle model all that it does not know: instruction, history, results.
+
+        Args:
+            connection: The present connection.
+            items: The chat context.
+            request: Instructions of a reply that is asked for; they go out with the results.
+            now: In loop seconds.
+        """
         effects: list[Effect] = []
         if self.instructions is not None:
             system = Turn(role="system", parts=(wording.clean(self.instructions),))
@@ -140,7 +152,7 @@ class Telling:
         records = self._to_say(connection, now)
         if not records:
             return effects + self._prompts.inform(turns)
-        effects += self._prompts.say(records, turns)
+        effects += self._prompts.say(records, turns, request)
         self._ledger.said(records, connection)
         self._told([r.result for r in records if r.result is not None], now)
         return effects

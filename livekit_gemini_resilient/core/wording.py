@@ -20,10 +20,9 @@ CALLS_REFUSED = "Tool calls are disabled for this reply; answer the caller direc
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
-_ANSWER_NOW = (
-    "Continue the conversation with this result now, in your own words. "
-    "Do not call the same function again for it, and do not mention this notice."
-)
+_ANSWER_NOW = "Continue the conversation with this result now, in your own words."
+_UNMENTIONED = "Do not mention this notice."
+_NOT_AGAIN = "Do not call the same function again for it, and do not mention this notice."
 _FOR_THE_RECORD = "This is for your information only; no answer is needed."
 
 
@@ -81,12 +80,19 @@ def exchange(call: ToolCall, result: ToolResult) -> str:
     return f"{MARK} Earlier in this conversation: {result_line(call, result)}"
 
 
-def say(records: Sequence[Record], *, reply: bool) -> str:
+def not_run(call: ToolCall) -> ToolResult:
+    """The answer to a call that nobody took."""
+    output = f"{call.name} was not run, since another agent is taking over."
+    return ToolResult(call_id=call.call_id, name=call.name, output=output, is_error=True)
+
+
+def say(records: Sequence[Record], *, reply: bool, request: str | None = None) -> str:
     """A marked user turn that puts results before the model.
 
     Args:
         records: What to tell; each has a result.
         reply: Whether the model is to speak about it.
+        request: Instructions for that reply, ``None`` if there are none.
     """
     lines = [f"{MARK} A function that was called earlier has finished."]
     lines += [result_line(r.call, r.result) for r in records if r.result is not None]
@@ -95,14 +101,23 @@ def say(records: Sequence[Record], *, reply: bool) -> str:
     begun = " ".join(r.spoken.strip() for r in records if r.spoken.strip())
     if begun:
         lines.append(f'You had begun to answer: "{begun}" Go on from there.')
-    return "\n".join([*lines, _ANSWER_NOW])
+    lines.append(_answer_now(records))
+    if request is not None:
+        lines.append(clean(f"Follow these instructions in the same reply: {request}"))
+    return "\n".join(lines)
 
 
 def remind(records: Sequence[Record]) -> str:
     """What is put before a model that was told a result and stayed silent."""
     lines = [f"{MARK} The caller is waiting for your answer."]
     lines += [result_line(r.call, r.result) for r in records if r.result is not None]
-    return "\n".join([*lines, _ANSWER_NOW])
+    return "\n".join([*lines, _answer_now(records)])
+
+
+def _answer_now(records: Sequence[Record]) -> str:
+    """Ask for a reply; a call that failed may be made again."""
+    failed = any(r.result is not None and r.result.is_error for r in records)
+    return f"{_ANSWER_NOW} {_UNMENTIONED if failed else _NOT_AGAIN}"
 
 
 def reply_now(instructions: str | None) -> str:

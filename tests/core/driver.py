@@ -32,10 +32,12 @@ from livekit_gemini_resilient.core.effects import (
 )
 from livekit_gemini_resilient.core.errors import ResilienceError
 from livekit_gemini_resilient.core.events import (
+    AudienceChanged,
     Connected,
     ConnectionLost,
     ContextUpdated,
     Event,
+    GenerationSkipped,
     HistoryItem,
     ItemKind,
     RestartCause,
@@ -105,6 +107,8 @@ class Driver:
         self.answered: list[int] = []
         self.ended: list[tuple[str, bool]] = []
         self.speech_starts = 0
+        self.listening = True
+        self._skipped: list[int] = []
         self.written: list[Effect] = []
         self._open: tuple[int, str] | None = None
         self._spoken = ""
@@ -119,6 +123,8 @@ class Driver:
     def _carry_out(self, effects: list[Effect]) -> list[Effect]:
         for effect in effects:
             self._run(effect)
+        while self._skipped:
+            self.feed(GenerationSkipped(generation=self._skipped.pop()))
         return effects
 
     def _run(self, effect: Effect) -> None:
@@ -140,6 +146,8 @@ class Driver:
                 self._open, self._spoken = (number, response_id), ""
                 if request is not None:
                     self.answered.append(request)
+                elif not self.listening:
+                    self._skipped.append(number)
             case PushAudio(generation=number) | PushCall(generation=number):
                 assert self._open is not None
                 assert self._open[0] == number
@@ -288,6 +296,16 @@ class Driver:
     def adds(self, item_id: str, role: str, text: str) -> None:
         """The framework adds a message."""
         self._message(item_id, role, text)
+        self.feed(ContextUpdated(items=tuple(self.items)))
+
+    def leaves(self) -> None:
+        """The agent is being replaced: it takes no generation any more."""
+        self.listening = False
+
+    def enters(self) -> None:
+        """The next agent listens, and hands over its context."""
+        self.listening = True
+        self.feed(AudienceChanged())
         self.feed(ContextUpdated(items=tuple(self.items)))
 
     # ------------------------------------------------------------ what came of it

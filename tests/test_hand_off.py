@@ -1,0 +1,167 @@
+"""A tool hands over to another agent and returns a result: ``return Agent(...), result``.
+
+LiveKit lets the reply to that result pass by. With equal tools it goes on with the same realtime
+session, with different ones it gives the next agent one of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from livekit.agents import Agent, function_tool
+
+from livekit_gemini_resilient.testing import Call, GeminiLiveServer, Say
+
+from .stack import PLUGIN, WEATHER, book_table, on_call, ours_and_plain
+
+ACCOUNT = "account 4711 is settled"
+"""What the tool returns beside the next agent."""
+
+WELCOME = "Billing here. Your account is settled."
+"""What the model says for the next agent."""
+
+
+class Billing(Agent):
+    """The agent that takes over."""
+
+    def __init__(self, *, tools: list[Any], greets: bool) -> None:
+        super().__init__(instructions="You are the billing desk.", tools=tools)
+        self._greets = greets
+
+    async def on_enter(self) -> None:
+        if self._greets:
+            self.session.generate_reply(instructions="Welcome the caller.")
+
+
+def transfer_to(call_tools: str, *, greets: bool, spare: list[Any]) -> Any:
+    """A tool that hands over to ``Billing``, with the tools of the agent before it or with others.
+
+    Args:
+        call_tools: ``equal`` or ``different``.
+        greets: Whether the next agent asks for a reply when it enters.
+        spare: What the agent before it has besides.
+    """
+
+    @function_tool
+    async def transfer(desk: str) -> Any:
+        """Transfer the caller.
+
+        Args:
+            desk: Where to.
+        """
+        its_tools = [transfer, *spare] if call_tools == "equal" else [book_table]
+        return Billing(tools=its_tools, greets=greets), ACCOUNT
+
+    return transfer
+
+
+async def hears_one_reply(profile: str, plain: bool, tools: str, *, greets: bool) -> None:
+    """One reply is heard after the hand-off, and it knows what the tool returned."""
+    transfer = transfer_to(tools, greets=greets, spare=[])
+    script = [
+        Call("transfer", {"desk": "billing"}),
+        Say("I am transferring you."),
+        Say(WELCOME),
+        Say("Goodbye."),
+    ]
+    async with (
+        GeminiLiveServer(script, profile=profile) as server,
+        on_call(server, plain=plain, tools=[transfer]) as call,
+    ):
+        await server.caller_says("Is my account settled?")
+        await call.says_within(WELCOME)
+        assert call.spoken == [WELCOME]
+        (reply,) = [r for r in server.replies if r.text.strip() == WELCOME]
+        assert reply.knew(ACCOUNT)
+        await server.caller_says("Thank you, goodbye.")
+        await call.says_within("Goodbye.")
+        assert call.spoken == [WELCOME, "Goodbye."]
+        assert call.errors == []
+
+
+@pytest.mark.fault("A9")
+@pytest.mark.parametrize("tools", ["equal", "different"])
+@ours_and_plain()
+async def test_the_next_agent_replies_to_the_result_of_the_tool_that_handed_over(
+    profile: str, plain: bool, tools: str
+) -> None:
+    """The reply that LiveKit let pass by is asked for once more, of the next prompt."""
+    await hears_one_reply(profile, plain, tools, greets=False)
+
+
+@pytest.mark.fault("A9")
+@ours_and_plain()
+async def test_one_reply_greets_and_knows_the_result_when_the_next_agent_has_a_session_of_its_own(
+    profile: str, plain: bool
+) -> None:
+    """The result and the instructions of ``on_enter`` go out together."""
+    await hears_one_reply(profile, plain, "different", greets=True)
+
+
+@pytest.mark.fault("A9")
+@ours_and_plain(plain_survives=[PLUGIN])
+async def test_one_reply_greets_and_knows_the_result_when_the_session_goes_on(
+    profile: str, plain: bool
+) -> None:
+    """The plugin passes: the model was told on the same connection, and ``on_enter`` asks it."""
+    await hears_one_reply(profile, plain, "equal", greets=True)
+
+
+@pytest.mark.fault("A12")
+@pytest.mark.parametrize("tools", ["equal", "different"])
+@ours_and_plain()
+async def test_a_call_that_an_agent_on_its_way_out_lets_pass_by_is_answered_with_an_error(
+    profile: str, plain: bool, tools: str
+) -> None:
+    """The model is not muted, the tool does not run, and the next agent speaks about both."""
+    leaving, may_leave, runs = asyncio.Event(), asyncio.Event(), 0
+
+    @function_tool(name="get_weather")
+    async def weather(city: str) -> str:
+        """Look up the weather.
+
+        Args:
+            city: The city.
+        """
+        nonlocal runs
+        runs += 1
+        return WEATHER
+
+    async def on_exit() -> None:
+        leaving.set()
+        await asyncio.wait_for(may_leave.wait(), 10)
+
+    script = [
+        Call("transfer", {"desk": "billing"}),
+        Say("I am transferring you."),
+        Call("get_weather", {"city": "London"}),
+        Say("I could not look it up."),
+        Say(WELCOME),
+        Say("Goodbye."),
+    ]
+    transfer = transfer_to(tools, greets=False, spare=[weather])
+    async with (
+        GeminiLiveServer(script, profile=profile) as server,
+        on_call(server, plain=plain, tools=[transfer, weather]) as call,
+    ):
+        call.agent.on_exit = on_exit  # type: ignore[method-assign]
+        await server.caller_says("Is my account settled?")
+        await server.replied(1)
+        await asyncio.wait_for(leaving.wait(), 10)
+        await server.caller_says("And how is the weather?")
+        await server.called("get_weather")
+        try:
+            await server.until(lambda: len(server.replies) == 2, "an answer", call.patience)
+        finally:
+            may_leave.set()
+        await call.says_within(WELCOME)
+        assert runs == 0
+        assert "error" in server.tool_responses[-1].response
+        assert call.spoken == [WELCOME]
+        reply = server.replies[2]
+        assert reply.knew(ACCOUNT)
+        assert reply.knew("get_weather was not run")
+        await server.caller_says("Thank you, goodbye.")
+        await call.says_within("Goodbye.")
