@@ -3,6 +3,7 @@
 It never loses, doubles or misroutes a tool result when its websocket is replaced.
 """
 
+from .core.behaviour import Behaviour
 from .core.effects import Outcome, ReportOutcome
 from .core.errors import (
     ConfigurationError,
@@ -20,6 +21,7 @@ from .session import RealtimeSession
 __version__ = "0.1.0"
 
 __all__ = [
+    "Behaviour",
     "ConfigurationError",
     "ConnectionFailed",
     "Outcome",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .core.behaviour import Observed
 from .core.errors import ConfigurationError
 from .options import ResilienceOptions
 from .session import RealtimeSession
@@ -42,6 +43,7 @@ class RealtimeModel(PluginModel):
             **kwargs,
         )
         self._resilience = resilience
+        self._observed = Observed(resilience.behaviour)
 
     @property
     def resilience(self) -> ResilienceOptions:
@@ -54,4 +56,4 @@ class RealtimeModel(PluginModel):
         Args:
             turn_detection_disabled: For LiveKit's sake; the service cannot do that per session.
         """
-        return RealtimeSession(self, self._resilience)
+        return RealtimeSession(self, self._resilience, self._observed)

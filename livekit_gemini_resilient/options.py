@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
+from .core.behaviour import Behaviour
 from .core.errors import ConfigurationError
 from .core.rotation import RestartWhen
 
@@ -79,9 +80,15 @@ class ResilienceOptions:
     """Largest tool result in UTF-8 bytes that is passed on; a larger one is answered with an
     error that tells the model so. What the service allows is not documented. More than 0."""
 
+    behaviour: Behaviour = field(default_factory=Behaviour)
+    """What the server is known to do. What is learned otherwise is logged in the form in which it
+    can be written here, and shared by the sessions of one ``RealtimeModel``."""
+
     def __post_init__(self) -> None:
         """Check every value."""
         self._check_restart_when()
+        if not isinstance(self.behaviour, Behaviour):
+            raise ConfigurationError("behaviour", self.behaviour, "a Behaviour")
         may_be_zero = {
             "go_away_margin",
             "settle_grace",
@@ -90,13 +97,13 @@ class ResilienceOptions:
             "input_buffer",
         }
         may_be_none = {"ping_interval", "ping_timeout", "tool_answer_timeout"}
-        for field in fields(self):
-            if field.name == "restart_when":
+        for option in fields(self):
+            if option.name in ("restart_when", "behaviour"):
                 continue
-            value = getattr(self, field.name)
-            if value is None and field.name in may_be_none:
+            value = getattr(self, option.name)
+            if value is None and option.name in may_be_none:
                 continue
-            _check_number(field.name, value, zero=field.name in may_be_zero)
+            _check_number(option.name, value, zero=option.name in may_be_zero)
         if not isinstance(self.max_result_bytes, int):
             raise ConfigurationError("max_result_bytes", self.max_result_bytes, "a whole number")
 

@@ -18,6 +18,7 @@ from livekit.agents.types import NOT_GIVEN, NotGivenOr
 from livekit.agents.utils import is_given
 
 from . import handover, wire
+from .core.behaviour import Observed
 from .core.conversation import Conversation
 from .core.effects import (
     CloseConnection,
@@ -25,6 +26,7 @@ from .core.effects import (
     Effect,
     FailReply,
     ReportError,
+    ReportLearned,
     ReportOutcome,
     ReportReconnected,
     SendContent,
@@ -70,9 +72,12 @@ class RealtimeSession(PluginSession):
     Args:
         realtime_model: The model whose options are copied.
         resilience: Times and limits.
+        observed: What the server is known to do; shared by the sessions of a model.
     """
 
-    def __init__(self, realtime_model: PluginModel, resilience: ResilienceOptions) -> None:
+    def __init__(
+        self, realtime_model: PluginModel, resilience: ResilienceOptions, observed: Observed
+    ) -> None:
         super().__init__(realtime_model)
         self._resilience = resilience
         self._conversation = Conversation(
@@ -83,6 +88,7 @@ class RealtimeSession(PluginSession):
             max_retry=self.conn_options.max_retry,
             retry_interval=self.conn_options.retry_interval,
             tools_block=self.tools_block,
+            observed=observed,
         )
         self._effects: deque[Effect] = deque()
         self._carrying_out = False
@@ -289,6 +295,8 @@ class RealtimeSession(PluginSession):
                     "Gemini Live reconnected", extra={"connection": connection, "resumed": resumed}
                 )
                 self.emit("session_reconnected", llm.RealtimeSessionReconnectedEvent())
+            case ReportLearned(behaviour=behaviour):
+                logger.warning("the server behaves otherwise than assumed: %r", behaviour)
             case ReportOutcome():
                 self.emit("tool_result_settled", effect)
             case _:
@@ -323,12 +331,18 @@ class RealtimeSession(PluginSession):
         self._session_should_close.clear()
         error: BaseException | None = None
         try:
-            connecting = self.connect(dial.handle)
+            announces_history = self.can_announce_history and self._conversation.announces_history
+            connecting = self.connect(dial.handle, announces_history=announces_history)
         except Exception as e:
             self._failure = e
             reason = wire.failure_reason(e)
             return ConnectionLost(connection=dial.connection, reason=reason, invalid=True)
-        self._receive(SetupBuilt(connection=dial.connection, tools_block=self.tools_block))
+        setup = SetupBuilt(
+            connection=dial.connection,
+            tools_block=self.tools_block,
+            announces_history=announces_history,
+        )
+        self._receive(setup)
         started = time.perf_counter()
         try:
             connection = await asyncio.wait_for(

@@ -119,17 +119,22 @@ class PluginSession(plugin.RealtimeSession):
 
     # ------------------------------------------------------------ the connection
 
-    def connect(self, handle: str | None) -> AbstractAsyncContextManager[AsyncSession]:
+    def connect(
+        self, handle: str | None, *, announces_history: bool
+    ) -> AbstractAsyncContextManager[AsyncSession]:
         """A connection that is set up from the options, tools and instructions as they are now.
 
         Args:
             handle: Resume from here; ``None`` for a fresh session.
+            announces_history: Client content comes first, as history.
 
         Raises:
             Exception: Whatever upstream raises for tools or options that it cannot express.
         """
         self._session_resumption_handle = handle
         config = self._build_connect_config()
+        if announces_history:
+            config.history_config = types.HistoryConfig(initial_history_in_client_content=True)
         return self._client.aio.live.connect(model=self._opts.model, config=config)
 
     def set_active(self, connection: AsyncSession | None) -> None:
@@ -158,6 +163,12 @@ class PluginSession(plugin.RealtimeSession):
     def tools_block(self) -> bool:
         """Whether the setup declares anything but NON_BLOCKING tools."""
         return bool(self._opts.tool_behavior != types.Behavior.NON_BLOCKING)
+
+    @property
+    def can_announce_history(self) -> bool:
+        """Whether the setup can say that client content comes first, as history; older versions
+        of the SDK refuse that for Vertex AI."""
+        return not self._opts.vertexai
 
     @property
     def takes_instructions_in_place(self) -> bool:

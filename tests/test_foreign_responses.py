@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from livekit_gemini_resilient import Behaviour, ResilienceOptions
 from livekit_gemini_resilient.testing import PROFILES, Call, GeminiLiveServer, Say
 
 from .direct import connected, get_time, get_weather
@@ -40,6 +41,42 @@ async def test_result_survives_every_treatment_of_foreign_responses(
     # a server that answers such responses also speaks to "still running"
     placeholder = treatment == "answer" and case.arrives == "reconnected" and case.handle != "none"
     await survives(case, profile, interim=placeholder, refusals=isinstance(treatment, int))
+
+
+@pytest.mark.parametrize("case", [pytest.param(c, marks=c.faults, id=str(c)) for c in CASES])
+async def test_result_survives_where_client_content_is_taken_as_initial_history_only(
+    case: Case,
+) -> None:
+    """The first guess is wrong: it costs one connection, and history goes out with the setup."""
+    profile = replace(PROFILES["3.1-flash-live"], client_content="initial_only")
+    await survives(case, profile, refusals=True)
+
+
+WRONG = {
+    "realtime text does not make it speak": (
+        {"realtime_text": "context"},
+        Behaviour(trigger="realtime_text"),
+    ),
+    "content is taken at any time": ({}, Behaviour(content_at_any_time=False)),
+    "it waits for the responses to lost calls": (
+        {"foreign_response": "swallow"},
+        Behaviour(foreign_responses=False),
+    ),
+    "it refuses responses to lost calls": ({"foreign_response": 1007}, Behaviour()),
+}
+"""How a server behaves, and what it is wrongly known to do."""
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("case", [pytest.param(c, marks=c.faults, id=str(c)) for c in CASES])
+async def test_result_survives_a_wrong_record_of_the_servers_behaviour(
+    case: Case, wrong: str
+) -> None:
+    """A wrong guess costs time or a connection, once, and never a result."""
+    does, known = WRONG[wrong]
+    profile = replace(PROFILES["2.5-native-audio"], **does)
+    resilience = ResilienceOptions(behaviour=known, reply_timeout=0.5)
+    await survives(case, profile, refusals=True, resilience=resilience)
 
 
 @pytest.mark.fault("A5")

@@ -15,9 +15,17 @@ from dataclasses import replace
 
 from ..options import ResilienceOptions
 from .audience import Audience
-from .behaviour import Behaviour
+from .behaviour import Observed
 from .delivery import Ledger
-from .effects import Effect, FailReply, Outcome, ReportOutcome, ReportUsage, SendInput
+from .effects import (
+    Effect,
+    FailReply,
+    Outcome,
+    ReportLearned,
+    ReportOutcome,
+    ReportUsage,
+    SendInput,
+)
 from .errors import ReplyRefused
 from .events import (
     AudienceChanged,
@@ -31,6 +39,7 @@ from .events import (
     InstructionsChanged,
     ReplyRequested,
     ReplyWithdrawn,
+    RestartCause,
     RestartRequested,
     ServerFrame,
     SetupBuilt,
@@ -66,7 +75,7 @@ class Conversation:
         max_retry: How many dials may follow a failed one before the conversation is given up.
         retry_interval: Seconds between the first of them; see ``recovery.backoff``.
         tools_block: Whether the setup declares that the model waits for tool results.
-        behaviour: What this server is known to do.
+        observed: What this server is known to do.
     """
 
     def __init__(
@@ -79,7 +88,7 @@ class Conversation:
         max_retry: int = 3,
         retry_interval: float = 2.0,
         tools_block: bool = True,
-        behaviour: Behaviour | None = None,
+        observed: Observed | None = None,
     ) -> None:
         self.link = Link(
             handle=handle, max_retry=max_retry, retry_interval=retry_interval, random=random
@@ -95,8 +104,8 @@ class Conversation:
         )
         self._options = options
         self._tools_block = tools_block
-        behaviour = behaviour or Behaviour()
-        self._prompts = Prompts(behaviour)
+        self._observed = observed or Observed()
+        self._prompts = Prompts(self._observed)
         self._rotation = Rotation(
             when=RestartWhen(options.restart_when),
             max_defer=options.max_defer,
@@ -118,7 +127,7 @@ class Conversation:
             ledger=self.ledger,
             history=self.history,
             prompts=self._prompts,
-            behaviour=behaviour,
+            observed=self._observed,
             speech=self._speech,
             tools_block=tools_block,
         )
@@ -143,7 +152,7 @@ class Conversation:
         self._out += self._requests.advance(now=now)
         self._out += self._telling.free(self.link.number if self.link.is_up else 0, now=now)
         if self._reply_deadline is not None and now >= self._reply_deadline:
-            self._out += self._telling.ask_again(now=now)
+            self._out += self._telling.ask_again(self.link.number, now=now)
         self._pump(now)
         return self._take()
 
@@ -180,6 +189,11 @@ class Conversation:
         return self.ledger.pending
 
     @property
+    def announces_history(self) -> bool:
+        """Whether the next setup is to announce that client content comes first, as history."""
+        return not self._observed.behaviour.content_at_any_time
+
+    @property
     def generation_completed(self) -> bool:
         """Whether the model has said all that it has to say for now."""
         return self.turn.state is TurnState.GENERATION_COMPLETED or self.turn.generation is None
@@ -190,9 +204,10 @@ class Conversation:
         match event:
             case ServerFrame():
                 self._frame(event, now)
-            case SetupBuilt(tools_block=tools_block):
+            case SetupBuilt():
                 self._rotation.connection_ended()
-                self._declare(tools_block)
+                self._declare(event.tools_block)
+                self._prompts.connection_opened(announces_history=event.announces_history)
                 self._telling.instructions = None
             case Connected():
                 self._connected(event, now)
@@ -212,8 +227,11 @@ class Conversation:
                     self._audience.left(now=now)
             case RestartRequested(cause=cause):
                 self._rotation.request(cause, call_open=self.ledger.running, now=now)
-            case InstructionsChanged(text=text):
+            case InstructionsChanged(text=text) if self._prompts.can_inform:
                 self._telling.instructions = text
+            case InstructionsChanged():
+                cause = RestartCause.INSTRUCTIONS
+                self._rotation.request(cause, call_open=self.ledger.running, now=now)
             case ReplyRequested():
                 self._reply_requested(event, now)
             case ReplyWithdrawn(request=request):
@@ -313,7 +331,6 @@ class Conversation:
         from_outside = self.link.resumed and not self.link.ever_opened
         self._out += self.link.opened(now=now)
         self._telling.sign(now=now)
-        self._prompts.connection_opened()
         self.history.connection_opened(resumed=self.link.resumed)
         self._intake.connected(event.items)
         if from_outside:
@@ -375,6 +392,7 @@ class Conversation:
             turns = self._telling.missing(self._intake.items)
             self._out += self._prompts.ask(self._requests.instructions, turns)
             self._asked(now)
+        self._prompts.history_is_told()
         for piece in self.uplink.drain():
             self._out.append(SendInput(piece=piece))
 
@@ -419,5 +437,8 @@ class Conversation:
         return self._telling.reply_deadline if waits else None
 
     def _take(self) -> list[Effect]:
+        learned = self._observed.take_news()
+        if learned is not None:
+            self._out.append(ReportLearned(behaviour=learned))
         out, self._out = self._out, []
         return out

@@ -215,6 +215,17 @@ class Ledger:
                 sent.append(self._tell(record, connection, Route.SETTLE))
         return tuple(sent)
 
+    def settle_late(self, connection: int) -> tuple[ToolResult, ...]:
+        """Responses for results that this connection was told in words, and that may be swallowed
+        since it waits for the response of a call that it did not issue."""
+        sent: list[ToolResult] = []
+        for record in self:
+            foreign = record.issued_on not in (0, connection) and not record.unheard
+            if record.is_silent and foreign and record.result is not None:
+                record.responded_on.add(connection)
+                sent.append(replace(record.result, call_id=record.asked_as))
+        return tuple(sent)
+
     def settle_failed(self, connection: int) -> None:
         """The responses that settled had no effect: what they carried is untold."""
         for record in self:

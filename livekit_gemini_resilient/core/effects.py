@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from .behaviour import Behaviour
 from .errors import ResilienceError
 from .events import InputPushed, ToolCall, ToolResult, Turn
 
@@ -218,6 +219,14 @@ class ReportError:
     """Whether the conversation goes on."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportLearned:
+    """Say what this server was seen to do otherwise than was taken for granted."""
+
+    behaviour: Behaviour
+    """All that is known of it now."""
+
+
 Effect = (
     Dial
     | CloseConnection
@@ -239,4 +248,5 @@ Effect = (
     | ReportOutcome
     | FailReply
     | ReportError
+    | ReportLearned
 )

@@ -142,6 +142,8 @@ class SetupBuilt:
     """The connection that is being dialed."""
     tools_block: bool = True
     """Whether it declares that the model waits for tool results before it says anything else."""
+    announces_history: bool = False
+    """Whether it announces that client content comes first, as history."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from . import wording
-from .behaviour import Behaviour, Trigger
+from .behaviour import Observed, Trigger
 from .effects import Effect, SendContent, SendText
 from .events import Turn
 from .record import Record, Reply, Route
@@ -20,21 +20,33 @@ class Prompts:
     """The words of ours on one connection.
 
     Args:
-        behaviour: What this server is known to do.
+        observed: What this server is known to do.
     """
 
-    def __init__(self, behaviour: Behaviour) -> None:
-        self._behaviour = behaviour
+    def __init__(self, observed: Observed) -> None:
+        self._observed = observed
         self._last: Trigger | None = None
+        self._second_try: Trigger | None = None
+        self._history_phase = False
         self._caller_turn_open = False
         self._texts: list[str] = []
         self._echo = ""
 
     # ------------------------------------------------------------ what happened
 
-    def connection_opened(self) -> None:
-        """A new connection heard nothing of ours yet."""
-        self._last = None
+    @property
+    def can_inform(self) -> bool:
+        """Whether the model can be told something without being asked to speak."""
+        return self._history_phase or self._observed.behaviour.content_at_any_time
+
+    def connection_opened(self, *, announces_history: bool = False) -> None:
+        """A new connection heard nothing of ours yet.
+
+        Args:
+            announces_history: Its setup announced that client content comes first, as history.
+        """
+        self._history_phase = announces_history
+        self._last = self._second_try = None
         self._caller_turn_open = False
         self._texts.clear()
         self._echo = ""
@@ -43,15 +55,22 @@ class Prompts:
         """The server said something after our last words."""
         self._last = None
 
+    def history_is_told(self) -> None:
+        """Anything may be written from now on: what comes is no initial history."""
+        self._history_phase = False
+
     def model_spoke(self) -> None:
         """The model answers: no turn of the caller is open any more."""
+        if self._second_try is not None:
+            self._observed.answered(self._second_try)
+            self._second_try = None
         self._caller_turn_open = False
         self._echo = ""
 
     def connection_refused(self) -> None:
         """The connection was closed for what it was sent, straight after words of ours or not."""
         if self._last is not None:
-            self._behaviour.refused(self._last)
+            self._observed.refused(self._last)
 
     def is_echo(self, words: str) -> bool:
         """Whether the caller's words are realtime text of ours, piece by piece."""
@@ -68,7 +87,10 @@ class Prompts:
         if not turns:
             return []
         self._caller_turn_open = turns[-1].role == "user"
-        return [SendContent(turns=turns, turn_complete=False)]
+        self._last = Trigger.CLIENT_CONTENT
+        # the end of the announced history is marked, and starts no inference (documented)
+        ends, self._history_phase = self._history_phase, False
+        return [SendContent(turns=turns, turn_complete=ends)]
 
     def say(
         self, records: Sequence[Record], turns: tuple[Turn, ...], request: str | None = None
@@ -83,27 +105,30 @@ class Prompts:
         reply = any(record.reply is Reply.DUE for record in records)
         text = wording.say(records, reply=reply, request=request)
         if reply:
-            return self._trigger(self._behaviour.trigger, text, turns)
+            return self._trigger(self._observed.trigger, text, turns)
         said = Turn(role="user", parts=(text,))
-        return [SendContent(turns=(*turns, said), turn_complete=False)]
+        return self.inform((*turns, said))
 
     def remind(self, records: Sequence[Record]) -> list[Effect]:
         """Ask a silent model again: by the other way if words were tried already."""
         said = any(record.route is Route.SAY for record in records)
-        trigger = self._behaviour.other_trigger if said else self._behaviour.trigger
+        trigger = self._observed.other_trigger if said else self._observed.trigger
+        self._second_try = trigger if said else None
         return self._trigger(trigger, wording.remind(records), ())
 
     def ask(self, instructions: str | None, turns: tuple[Turn, ...]) -> list[Effect]:
         """Ask for a reply; ending the caller's open turn is enough if there is one."""
         open_turn = turns[-1].role == "user" if turns else self._caller_turn_open
-        by_content = self._behaviour.trigger is Trigger.CLIENT_CONTENT
+        by_content = self._observed.trigger is Trigger.CLIENT_CONTENT
         if open_turn and instructions is None and by_content:
             return self._trigger(Trigger.CLIENT_CONTENT, None, turns)
-        return self._trigger(self._behaviour.trigger, wording.reply_now(instructions), turns)
+        return self._trigger(self._observed.trigger, wording.reply_now(instructions), turns)
 
     def _trigger(self, trigger: Trigger, text: str | None, turns: tuple[Turn, ...]) -> list[Effect]:
         if trigger is Trigger.REALTIME_TEXT and text is not None:
-            effects = self.inform(turns)
+            effects = self.inform(turns) if self.can_inform else []
+            if turns and not effects:
+                text = wording.retold(turns, text)
             self._texts.append(text)
             effects.append(SendText(text=text))
         else:

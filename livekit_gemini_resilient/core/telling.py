@@ -13,14 +13,14 @@ from dataclasses import replace
 
 from ..options import ResilienceOptions
 from . import wording
-from .behaviour import Behaviour
+from .behaviour import Observed
 from .delivery import Ledger
 from .effects import Effect, Outcome, ReportError, ReportOutcome, SendContent, SendToolResponse
 from .errors import ResultUnanswered
 from .events import HistoryItem, ToolResult, Turn
 from .history import History
 from .prompts import Prompts
-from .record import Record, Route
+from .record import Record, Reply, Route
 from .speech import Speech
 
 
@@ -32,7 +32,7 @@ class Telling:
         ledger: What is owed.
         history: What the model knows of the conversation.
         prompts: Puts things into words.
-        behaviour: What this server is known to do.
+        observed: What this server is known to do.
         speech: Told when something was put before the model.
         tools_block: Whether the model waits for results before it says anything else.
     """
@@ -44,7 +44,7 @@ class Telling:
         ledger: Ledger,
         history: History,
         prompts: Prompts,
-        behaviour: Behaviour,
+        observed: Observed,
         speech: Speech,
         tools_block: bool,
     ) -> None:
@@ -52,12 +52,13 @@ class Telling:
         self._ledger = ledger
         self._history = history
         self._prompts = prompts
-        self._behaviour = behaviour
+        self._observed = observed
+        self._settled_late = False
         self._speech = speech
         self.tools_block = tools_block
         self._last_sign = 0.0
         self._batch_until: float | None = None
-        self._unproven: list[Record] = []
+        self._unproven: dict[str, Record] = {}
         self.settled_at = 0.0
         """When responses that settle are taken to have had no effect, in loop seconds."""
         self.instructions: str | None = None
@@ -71,10 +72,12 @@ class Telling:
         """The server said something after what it was told: it did not choke on that."""
         self._last_sign = now
         self._unproven.clear()
+        if self._settled_late:
+            self._observed.saw_foreign_response(taken=True)
 
     def settling_refused(self) -> None:
         """The server closed the connection for responses to calls that it did not issue."""
-        self._behaviour.takes_foreign_responses = False
+        self._observed.saw_foreign_response(taken=False)
         self._unproven.clear()
 
     def connection_lost(self, *, invalid: bool) -> None:
@@ -83,7 +86,7 @@ class Telling:
         What closed a connection straight away is not sent again by any route. Words are given a
         second chance, since it may be the way of saying them that was refused.
         """
-        for record in self._unproven:
+        for record in self._unproven.values():
             record.refusals += invalid
             if record.result is not None and record.refusals > (record.route is Route.SAY):
                 record.result = wording.refused(record.result)
@@ -93,7 +96,7 @@ class Telling:
 
     def settle(self, connection: int, *, now: float) -> list[Effect]:
         """Close the exchanges that a resumed connection may wait for; empty if there are none."""
-        if not self._behaviour.takes_foreign_responses:
+        if not self._observed.behaviour.foreign_responses:
             return []
         responses = self._ledger.settle(connection, wording.still_running)
         if not responses:
@@ -148,8 +151,11 @@ class Telling:
             system = Turn(role="system", parts=(wording.clean(self.instructions),))
             effects.append(SendContent(turns=(system,), turn_complete=False))
             self.instructions = None
-        turns = self.missing(items)
         records = self._to_say(connection, now)
+        if not self._prompts.can_inform and not any(r.reply is Reply.DUE for r in records):
+            # it waits for the next words that ask the model to speak, and goes out with them
+            return effects
+        turns = self.missing(items)
         if not records:
             return effects + self._prompts.inform(turns)
         effects += self._prompts.say(records, turns, request)
@@ -172,7 +178,7 @@ class Telling:
         self._speech.told()
         self._last_sign = now
         told = (self._ledger.get(result.call_id) for result in results)
-        self._unproven += [record for record in told if record is not None]
+        self._unproven |= {r.call.call_id: r for r in told if r is not None}
 
     # ------------------------------------------------------------ what does not come
 
@@ -187,12 +193,12 @@ class Telling:
         silent = any(r.is_silent for r in self._ledger)
         return self._last_sign + self._options.reply_timeout if silent else None
 
-    def ask_again(self, *, now: float) -> list[Effect]:
+    def ask_again(self, connection: int, *, now: float) -> list[Effect]:
         """Ask a silent model once more; the second time give up and say so."""
         records = self._ledger.ask_again()
         if records:
             self._told([r.result for r in records if r.result is not None], now)
-            return self._prompts.remind(records)
+            return [*self._settle_late(connection), *self._prompts.remind(records)]
         lost = self._ledger.give_up()
         if not lost:
             return []
@@ -200,6 +206,16 @@ class Telling:
         outcomes = [ReportOutcome(call_id=i, outcome=Outcome.UNANSWERED) for i in lost]
         error = ResultUnanswered(lost, self._options.reply_timeout)
         return [*outcomes, ReportError(error=error, recoverable=True)]
+
+    def _settle_late(self, connection: int) -> list[Effect]:
+        """Close what was left open after all: the record that says not to may be wrong."""
+        if self._observed.behaviour.foreign_responses or self._settled_late:
+            return []
+        responses = self._ledger.settle_late(connection)
+        if not responses:
+            return []
+        self._settled_late = True
+        return [SendToolResponse(results=responses)]
 
     def free(self, connection: int, *, now: float) -> list[Effect]:
         """Answer calls whose tools take too long, so that the model is not mute for good."""

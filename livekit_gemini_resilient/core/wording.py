@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from .events import ToolCall, ToolResult
+from .events import ToolCall, ToolResult, Turn
 from .record import Record
 
 MARK = "[system notice]"
@@ -84,6 +84,20 @@ def not_run(call: ToolCall) -> ToolResult:
     """The answer to a call that nobody took."""
     output = f"{call.name} was not run, since another agent is taking over."
     return ToolResult(call_id=call.call_id, name=call.name, output=output, is_error=True)
+
+
+def retold(turns: Iterable[Turn], text: str) -> str:
+    """Words of ours after what was said before, for servers that take no turns of others.
+
+    Args:
+        turns: What the model does not know of the conversation; pictures are left out.
+        text: Our words.
+    """
+    lines = [f"{MARK} This was said before:"]
+    for turn in turns:
+        words = " ".join(part for part in turn.parts if isinstance(part, str))
+        lines.append(f"{'You' if turn.role == 'model' else 'The caller'}: {words}")
+    return "\n".join([*lines, text])
 
 
 def say(records: Sequence[Record], *, reply: bool, request: str | None = None) -> str:

@@ -701,6 +701,23 @@ def test_words_that_close_the_connection_go_out_the_other_way() -> None:
     assert driver.answered == [1]
 
 
+def test_words_that_close_the_connection_after_a_response_that_settled_are_tried_the_other_way() -> (
+    None
+):
+    """The result was told twice there, and refused once: it is not the result that is refused."""
+    driver = conversation(handle="fresh", foreign="ignored")
+    driver.lose()
+    driver.returns(result("c1"))
+    driver.connect()
+    driver.elapse(driver.options.settle_grace)
+    assert driver.server.live.prompts
+    driver.lose(1007)
+    driver.settle()
+    assert driver.outcome("c1") == [Outcome.REPLIED]
+    assert TOKEN in driver.server.live.prompts[-1]
+    later_turn_works(driver)
+
+
 def test_a_conversation_without_a_budget_left_ends_and_fails_what_waits() -> None:
     """Promise 7: an error that is not recoverable, and no future left pending."""
     driver = Driver(max_retry=1)

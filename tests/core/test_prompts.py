@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from livekit_gemini_resilient.core.behaviour import Behaviour, Trigger
+from livekit_gemini_resilient.core.behaviour import Behaviour, Observed, Trigger
 from livekit_gemini_resilient.core.effects import SendContent, SendText
 from livekit_gemini_resilient.core.events import Turn
 from livekit_gemini_resilient.core.prompts import Prompts
@@ -19,9 +19,7 @@ MODEL = Turn(role="model", parts=("Hi.",))
 
 def prompts(trigger: Trigger = Trigger.CLIENT_CONTENT) -> Prompts:
     """Prompts for a server that was seen to need this trigger."""
-    behaviour = Behaviour()
-    behaviour.trigger = trigger
-    return Prompts(behaviour)
+    return Prompts(Observed(Behaviour(trigger=trigger)))
 
 
 def record(reply: Reply = Reply.DUE, *, route: Route | None = None) -> Record:
@@ -123,20 +121,77 @@ def test_client_content_is_not_echoed() -> None:
 
 def test_a_close_straight_after_our_words_changes_the_way() -> None:
     """1007 and 1008 are how a frame is refused."""
-    behaviour = Behaviour()
-    told = Prompts(behaviour)
+    observed = Observed()
+    told = Prompts(observed)
     told.ask("Greet.", ())
     told.connection_refused()
-    assert behaviour.trigger is Trigger.REALTIME_TEXT
+    assert observed.trigger is Trigger.REALTIME_TEXT
     told.connection_refused()
-    assert behaviour.trigger is Trigger.REALTIME_TEXT, "one refusal counts once"
+    assert observed.trigger is Trigger.REALTIME_TEXT, "one refusal counts once"
 
 
 def test_a_close_after_a_message_of_the_server_changes_nothing() -> None:
     """It had taken our words."""
-    behaviour = Behaviour()
-    told = Prompts(behaviour)
+    observed = Observed()
+    told = Prompts(observed)
     told.ask("Greet.", ())
     told.frame_received()
     told.connection_refused()
-    assert behaviour.trigger is Trigger.CLIENT_CONTENT
+    assert observed.trigger is Trigger.CLIENT_CONTENT
+
+
+# ------------------------------------------------------------ content as initial history only
+
+
+def only_initially() -> Prompts:
+    """Prompts for a server that was seen to refuse content in the middle."""
+    return Prompts(Observed(Behaviour(trigger="realtime_text", content_at_any_time=False)))
+
+
+def test_announced_history_is_ended_and_starts_no_reply() -> None:
+    """``turn_complete`` ends the history and triggers nothing (documented); once."""
+    told = only_initially()
+    told.connection_opened(announces_history=True)
+    assert told.can_inform
+    assert told.inform((USER,)) == [SendContent(turns=(USER,), turn_complete=True)]
+    assert not told.can_inform
+
+
+def test_nothing_is_history_any_more_once_anything_else_was_written() -> None:
+    """The caller's audio ends it."""
+    told = only_initially()
+    told.connection_opened(announces_history=True)
+    told.history_is_told()
+    assert not told.can_inform
+
+
+def test_what_cannot_be_told_as_content_goes_out_with_the_words_that_ask_for_speech() -> None:
+    """Nothing of it is lost, and the connection is not closed for it."""
+    told = only_initially()
+    (effect,) = told.say([record()], (USER, MODEL))
+    assert isinstance(effect, SendText)
+    assert effect.text.startswith(MARK)
+    assert "The caller: Hello." in effect.text
+    assert "You: Hi." in effect.text
+    assert effect.text.index("Hello.") < effect.text.index("<c1=42>")
+
+
+def test_a_refusal_of_history_is_learned() -> None:
+    """Content that asks for nothing is refused as well."""
+    observed = Observed()
+    told = Prompts(observed)
+    told.inform((USER,))
+    told.connection_refused()
+    assert not observed.behaviour.content_at_any_time
+
+
+@pytest.mark.parametrize(("route", "learned"), [(Route.SAY, True), (Route.RESPONSE, False)])
+def test_a_model_that_speaks_after_the_second_try_is_remembered(
+    route: Route, learned: bool
+) -> None:
+    """If both tries were words; a response that went unanswered says nothing of triggers."""
+    observed = Observed()
+    told = Prompts(observed)
+    told.remind([record(route=route)])
+    told.model_spoke()
+    assert (observed.trigger is Trigger.REALTIME_TEXT) is learned
