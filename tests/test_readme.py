@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from livekit_gemini_resilient import ResilienceOptions
+from livekit_gemini_resilient import Behaviour, ResilienceOptions
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -27,7 +27,8 @@ def option_rows() -> Iterator[tuple[str, object]]:
     for row in re.findall(r"^\| (`.*?) \| (.*?) \| .* \|$", section, re.MULTILINE):
         names, defaults = (cell.split(", ") for cell in row)
         for name, default in zip(names, defaults, strict=True):
-            yield name.strip("`"), ast.literal_eval(default.strip("`"))
+            code = default.strip("`")
+            yield name.strip("`"), eval(code, {"Behaviour": Behaviour})
 
 
 def test_the_table_of_options_lists_every_field_with_its_default() -> None:

@@ -701,9 +701,7 @@ def test_words_that_close_the_connection_go_out_the_other_way() -> None:
     assert driver.answered == [1]
 
 
-def test_words_that_close_the_connection_after_a_response_that_settled_are_tried_the_other_way() -> (
-    None
-):
+def test_words_that_close_the_connection_after_a_response_go_out_the_other_way() -> None:
     """The result was told twice there, and refused once: it is not the result that is refused."""
     driver = conversation(handle="fresh", foreign="ignored")
     driver.lose()
