@@ -1,25 +1,30 @@
-"""Results whose reply the caller has not heard when an agent hands over to the next.
+"""Results whose reply the caller has not heard when a realtime session is closed.
 
-LiveKit gives the next agent a realtime session of its own if its tools differ, closes the old one
-and lets the reply to the tool result pass by. The two sessions know of each other only through
-the ``AgentSession`` that listens to both.
+LiveKit closes a session to give the next agent, or a model that is swapped in, one of its own,
+and lets the reply to the last tool result pass by. The two sessions know of each other only
+through the ``AgentSession`` that listens to both, or through the calls in the chat context.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from livekit.agents import Agent, AgentSession
 
-from .core.events import ToolCall, ToolResult
+from .core.events import HistoryItem, ToolCall, ToolResult
 
 HandedOver = tuple[tuple[ToolCall, ToolResult], ...]
 """Results, each with the call that it answers."""
 
+_KEPT = 60.0
+"""Seconds for which a reply stays due after its session was closed: a swap takes a few."""
+
 _left: WeakKeyDictionary[AgentSession[Any], HandedOver] = WeakKeyDictionary()
+_due: dict[str, float] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +50,11 @@ class Listener:
         """Whether another agent takes over."""
         return self.agent_session.current_agent is not self.agent
 
-    def leave(self, results: HandedOver) -> None:
-        """Leave results to the realtime session of the next agent."""
-        if results:
-            _left[self.agent_session] = (*_left.get(self.agent_session, ()), *results)
-            # the next agent may use no realtime model of ours, and the session may start anew
-            self.agent_session.once("close", self._forget)
+    def keep(self, results: HandedOver) -> None:
+        """Keep results for the realtime session of the next agent."""
+        _left[self.agent_session] = (*_left.get(self.agent_session, ()), *results)
+        # the next agent may use no realtime model of ours, and the session may start anew
+        self.agent_session.once("close", self._forget)
 
     def take(self) -> HandedOver:
         """Take what the agent before this one left."""
@@ -58,3 +62,32 @@ class Listener:
 
     def _forget(self, _: object) -> None:
         self.take()
+
+
+def leave(listener: Listener | None, results: HandedOver) -> bool:
+    """A session is closed that owes the caller replies to these results.
+
+    Returns:
+        Whether it is known that an agent follows that takes them.
+    """
+    if listener is not None and listener.is_replaced:
+        listener.keep(results)
+        return True
+    now = time.monotonic()
+    for call_id in [known for known, since in _due.items() if now - since > _KEPT]:
+        del _due[call_id]
+    _due.update({call.call_id: now for call, _ in results})
+    return False
+
+
+def take_due(items: Iterable[HistoryItem]) -> frozenset[str]:
+    """Calls in a chat context to which a session that was closed lately owed a reply.
+
+    The ids are the server's and random, so a context that has one belongs to that conversation.
+    """
+    results = (item.result for item in items if item.result is not None)
+    return frozenset(
+        result.call_id
+        for result in results
+        if time.monotonic() - _due.pop(result.call_id, float("-inf")) <= _KEPT
+    )

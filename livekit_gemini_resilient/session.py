@@ -164,7 +164,8 @@ class RealtimeSession(PluginSession):
                 the service refuses those roles; use ``update_instructions``.
         """
         self.set_context(chat_ctx)
-        self._receive(ContextUpdated(items=self.history_items()))
+        items = self.history_items()
+        self._receive(ContextUpdated(items=items, due=handover.take_due(items)))
 
     def generate_reply(
         self,
@@ -213,9 +214,8 @@ class RealtimeSession(PluginSession):
         A caller that is cancelled, by a timeout say, leaves nothing half closed either.
         """
         if self._closing is None:
-            if self._listener is not None and self._listener.is_replaced:
-                self._listener.leave(self._conversation.leave())
-            self._effects.extend(self._conversation.close())
+            followed = handover.leave(self._listener, self._conversation.ledger.due_replies)
+            self._effects.extend(self._conversation.close(handed_over=followed))
             self._carry_out()
             self._closed = True
             self._session_should_close.set()

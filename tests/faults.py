@@ -31,6 +31,7 @@ FAULTS = {
     "A14": "several calls in one turn, a restart between their results",
     "A15": "a call is issued again after a reconnect, or delivered twice",
     "A16": "a result is too large, strange, or closes the connection",
+    "A18": "a `RealtimeModelFallbackAdapter` swaps its session with a result in flight",
     "A19": "outputs that are history, not answers",
     "B1": "speech trails a tool call",
     "B2": "speech trails a tool call in the same tick",

@@ -34,7 +34,6 @@ from .events import (
     ContextUpdated,
     Event,
     GenerationSkipped,
-    HistoryItem,
     InputPushed,
     InstructionsChanged,
     ReplyRequested,
@@ -43,7 +42,6 @@ from .events import (
     RestartRequested,
     ServerFrame,
     SetupBuilt,
-    ToolCall,
     ToolResult,
 )
 from .history import History
@@ -156,18 +154,15 @@ class Conversation:
         self._pump(now)
         return self._take()
 
-    def leave(self) -> tuple[tuple[ToolCall, ToolResult], ...]:
-        """Results, with their calls, that the session of the next agent is to tell."""
-        left = self.ledger.leave()
-        for call, _ in left:
-            self._outcome(call.call_id, Outcome.HANDED_OVER)
-        return left
+    def close(self, *, handed_over: bool = False) -> list[Effect]:
+        """The conversation is over; say what becomes of what is pending.
 
-    def close(self) -> list[Effect]:
-        """The conversation is over; say what becomes of what is pending."""
+        Args:
+            handed_over: The session of another agent tells the results whose replies are due.
+        """
         if not self.link.has_ended:
             self.link.end()
-            self._give_up("the session was closed")
+            self._give_up("the session was closed", handed_over=handed_over)
         return self._take()
 
     @property
@@ -213,12 +208,12 @@ class Conversation:
                 self._connected(event, now)
             case ConnectionLost():
                 self._lost(event, now)
-            case ContextUpdated(items=items):
+            case ContextUpdated():
                 self._audience.handed_context(now=now)
-                self._context(items)
+                self._context(event)
             case AudienceChanged(handed_over=handed_over):
                 for call, result in handed_over:
-                    self.ledger.take_over(call, result)
+                    self.ledger.produce(result, call)
                 if handed_over or self.ledger.unheard:
                     self._audience.entered(now=now)
             case GenerationSkipped(generation=generation):
@@ -295,12 +290,12 @@ class Conversation:
                     ToolResult(call_id=call.call_id, name=call.name, output=why, is_error=True)
                 )
 
-    def _context(self, items: tuple[HistoryItem, ...]) -> None:
-        owed, history = self._intake.updated(items, self.ledger)
+    def _context(self, event: ContextUpdated) -> None:
+        owed, history = self._intake.updated(event.items, self.ledger, due=event.due)
         for result in history:
             self._outcome(result.call_id, Outcome.HISTORY)
-        for result in owed:
-            outcome = self.ledger.produce(result)
+        for result, call in owed:
+            outcome = self.ledger.produce(result, call)
             if outcome is None and self.link.has_ended:
                 outcome = Outcome.UNDELIVERED
             if outcome is not None:
@@ -361,10 +356,12 @@ class Conversation:
         if self.link.has_ended:
             self._give_up("the connection was lost")
 
-    def _give_up(self, why: str) -> None:
+    def _give_up(self, why: str, *, handed_over: bool = False) -> None:
         self._out += self._requests.fail(why, "start a new session")
+        left = {call.call_id for call, _ in self.ledger.due_replies} if handed_over else set()
         for call_id in self.ledger.undelivered:
-            self._outcome(call_id, Outcome.UNDELIVERED)
+            outcome = Outcome.HANDED_OVER if call_id in left else Outcome.UNDELIVERED
+            self._outcome(call_id, outcome)
 
     # ------------------------------------------------------------ what is written, in order
 
@@ -389,7 +386,7 @@ class Conversation:
                 # one reply serves both: the request went out with the results
                 self._asked(now)
         if self._requests.waiting and not self._blocked:
-            turns = self._telling.missing(self._intake.items)
+            turns, _ = self._telling.missing(self._intake.items)
             self._out += self._prompts.ask(self._requests.instructions, turns)
             self._asked(now)
         self._prompts.history_is_told()

@@ -109,11 +109,16 @@ class Ledger:
         self._records[call.call_id] = Record(call=call, issued_on=connection)
         return True
 
-    def produce(self, result: ToolResult) -> Outcome | None:
-        """Note a result; ``DUPLICATE`` if its call has one already, else ``None``."""
+    def produce(self, result: ToolResult, call: ToolCall | None = None) -> Outcome | None:
+        """Note a result; ``DUPLICATE`` if its call has one already, else ``None``.
+
+        Args:
+            result: What the tool answered.
+            call: The call, as far as it is known; for one that was not issued here.
+        """
         record = self._records.get(result.call_id)
         if record is None:
-            call = ToolCall(call_id=result.call_id, name=result.name, arguments="")
+            call = call or ToolCall(call_id=result.call_id, name=result.name, arguments="")
             record = self._records[result.call_id] = Record(call=call, issued_on=0)
         if record.result is not None:
             return Outcome.DUPLICATE
@@ -122,26 +127,6 @@ class Ledger:
         if result.reply_required and not record.cancelled:
             record.reply = Reply.DUE
         return None
-
-    def take_over(self, call: ToolCall, result: ToolResult) -> None:
-        """Note a result that another session left, with the call that it answers."""
-        self._records.setdefault(call.call_id, Record(call=call, issued_on=0))
-        self.produce(result)
-
-    def leave(self) -> tuple[tuple[ToolCall, ToolResult], ...]:
-        """Give up results whose reply the caller has not heard; another session takes them over.
-
-        An empty result is nothing to speak about: LiveKit 1.6.5 does not mark the one of a tool
-        that returned nothing but the next agent.
-        """
-        left = []
-        for record in self:
-            if record.result is None or record.reply not in (Reply.DUE, Reply.STARTED):
-                continue
-            if record.result.output.strip():
-                record.known, record.reply = Known.KNOWN, Reply.NONE
-                left.append((record.call, record.result))
-        return tuple(left)
 
     def cancel(self, call_ids: Iterable[str]) -> None:
         """Note that the server wants no answer to these calls any more.
@@ -360,6 +345,16 @@ class Ledger:
     def pending(self) -> tuple[ToolResult, ...]:
         """Results that the model is owed and has not been told, oldest first."""
         return tuple(r.result for r in self if r.owed and r.result is not None)
+
+    @property
+    def due_replies(self) -> tuple[tuple[ToolCall, ToolResult], ...]:
+        """Results, with their calls, to which the caller has not heard a reply.
+
+        An empty result is nothing to speak about: LiveKit 1.6.5 does not mark the one of a tool
+        that returned nothing but the next agent.
+        """
+        due = (r for r in self if r.reply in (Reply.DUE, Reply.STARTED))
+        return tuple((r.call, r.result) for r in due if r.result and r.result.output.strip())
 
     @property
     def unheard(self) -> bool:

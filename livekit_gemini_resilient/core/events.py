@@ -178,6 +178,8 @@ class ContextUpdated:
 
     items: tuple[HistoryItem, ...]
     """The whole context, oldest first."""
+    due: frozenset[str] = frozenset()
+    """Ids of calls to whose results another session owed a reply when it was closed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -118,12 +118,23 @@ class Telling:
         self._told(results, now)
         return [SendToolResponse(results=results)]
 
-    def missing(self, items: tuple[HistoryItem, ...]) -> tuple[Turn, ...]:
-        """What this connection does not know; once this was called, it is told."""
+    def missing(
+        self, items: tuple[HistoryItem, ...], *, quiet: frozenset[str] = frozenset()
+    ) -> tuple[tuple[Turn, ...], tuple[str, ...]]:
+        """What this connection does not know; once this was called, it is told.
+
+        Args:
+            items: The chat context.
+            quiet: Ids of calls whose results are owed and want no reply: they are told in the
+                order of the context.
+
+        Returns:
+            The turns, and the ids of what is in them.
+        """
         told = tuple(map(self._as_told, items))
-        turns, ids = self._history.missing(told, skip=self._ledger.untold)
+        turns, ids = self._history.missing(told, skip=self._ledger.untold - quiet)
         self._history.sent(ids)
-        return turns
+        return turns, ids
 
     def _as_told(self, item: HistoryItem) -> HistoryItem:
         """An output as the model was given it, which is not always as the tool gave it."""
@@ -155,12 +166,16 @@ class Telling:
         if not self._prompts.can_inform and not any(r.reply is Reply.DUE for r in records):
             # it waits for the next words that ask the model to speak, and goes out with them
             return effects
-        turns = self.missing(items)
-        if not records:
-            return effects + self._prompts.inform(turns)
-        effects += self._prompts.say(records, turns, request)
-        self._ledger.said(records, connection)
-        self._told([r.result for r in records if r.result is not None], now)
+        quiet = frozenset(r.call.call_id for r in records if r.reply is not Reply.DUE)
+        turns, told = self.missing(items, quiet=quiet)
+        rest = [r for r in records if r.call.call_id not in told]
+        if rest:
+            effects += self._prompts.say(rest, turns, request)
+        else:
+            effects += self._prompts.inform(turns)
+        if records:
+            self._ledger.said(records, connection)
+            self._told([r.result for r in records if r.result is not None], now)
         return effects
 
     def _to_say(self, connection: int, now: float) -> tuple[Record, ...]:

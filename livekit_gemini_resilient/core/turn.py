@@ -71,8 +71,9 @@ class TurnTracker:
     was seen. Stale frames follow an interruption within a round trip."""
 
     late_words = 2.0
-    """Seconds within which words belong to what the caller said before a call. Transcripts were
-    observed to trail the model's reaction, and there is no order between the two (documented)."""
+    """Seconds within which words belong to what the caller said before a call in the same turn.
+    Transcripts were observed to trail the model's reaction, and there is no order between the two
+    (documented)."""
 
     def __init__(
         self,
@@ -274,6 +275,7 @@ class TurnTracker:
         self._step(Sign.TURN_END)
         self.ended_at = now
         self._deadline = None
+        self._last_words = float("-inf")
         empty = not self._turn_has_content
         self._turn_has_content = False
         self._words_over = True

@@ -108,7 +108,9 @@ class Driver:
         self.ended: list[tuple[str, bool]] = []
         self.speech_starts = 0
         self.listening = True
-        self._skipped: list[int] = []
+        self._announces = False
+        self.skipped: set[int] = set()
+        self._skipping: list[int] = []
         self.written: list[Effect] = []
         self._open: tuple[int, str] | None = None
         self._spoken = ""
@@ -123,8 +125,8 @@ class Driver:
     def _carry_out(self, effects: list[Effect]) -> list[Effect]:
         for effect in effects:
             self._run(effect)
-        while self._skipped:
-            self.feed(GenerationSkipped(generation=self._skipped.pop()))
+        while self._skipping:
+            self.feed(GenerationSkipped(generation=self._skipping.pop()))
         return effects
 
     def _run(self, effect: Effect) -> None:
@@ -147,11 +149,12 @@ class Driver:
                 if request is not None:
                     self.answered.append(request)
                 elif not self.listening:
-                    self._skipped.append(number)
+                    self._skipping.append(number)
+                    self.skipped.add(number)
             case PushAudio(generation=number) | PushCall(generation=number):
                 assert self._open is not None
                 assert self._open[0] == number
-                if isinstance(effect, PushCall):
+                if isinstance(effect, PushCall) and number not in self.skipped:
                     self.called.append(effect.call)
                     item = HistoryItem(
                         item_id="call-" + effect.call.call_id, kind=ItemKind.CALL, call=effect.call
@@ -194,25 +197,29 @@ class Driver:
     def connect(self) -> None:
         """The dial that is waiting succeeds."""
         dial = self._dialing()
-        self.feed(SetupBuilt(connection=dial.connection))
+        self._set_up(dial)
         self.opens(dial)
 
     def build_setup(self) -> Dial:
         """The dial that is waiting has made its setup message and goes on."""
         dial = self._dialing()
-        self.feed(SetupBuilt(connection=dial.connection))
+        self._set_up(dial)
         return dial
+
+    def _set_up(self, dial: Dial) -> None:
+        self._announces = self.conversation.announces_history
+        self.feed(SetupBuilt(connection=dial.connection, announces_history=self._announces))
 
     def opens(self, dial: Dial) -> None:
         """The server answers a setup."""
-        self.server.open(dial.connection, dial.handle)
+        self.server.open(dial.connection, dial.handle, announces_history=self._announces)
         self.up = dial.connection
         self.feed(Connected(connection=dial.connection, items=tuple(self.items)))
 
     def fail_dial(self, code: int | None = None) -> None:
         """The dial that is waiting fails."""
         dial = self._dialing()
-        self.feed(SetupBuilt(connection=dial.connection))
+        self._set_up(dial)
         self.feed(ConnectionLost(connection=dial.connection, code=code))
 
     def _dialing(self) -> Dial:

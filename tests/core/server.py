@@ -56,6 +56,7 @@ class Connection:
     issued: set[str] = field(default_factory=set)
     written: list[Effect] = field(default_factory=list)
     unconsumed: list[str] = field(default_factory=list)
+    in_history: bool = False
 
     @property
     def responses(self) -> list[str]:
@@ -119,12 +120,14 @@ class Server:
 
     # ------------------------------------------------------------ connections
 
-    def open(self, number: int, handle: str | None) -> None:
+    def open(self, number: int, handle: str | None, *, announces_history: bool = False) -> None:
         """A connection is set up, from a snapshot or from nothing."""
         if any(connection.is_up for connection in self.connections.values()):
             self.faults.append("dialed while the earlier connection was open")
         context = list(self._snapshots[handle]) if handle is not None else []
-        self.connections[number] = Connection(context=context, handle=handle)
+        self.connections[number] = Connection(
+            context=context, handle=handle, in_history=announces_history
+        )
 
     def close(self, number: int) -> None:
         """A connection ends; what was not delivered is gone."""
@@ -287,6 +290,10 @@ class Server:
 
     def _content(self, number: int, connection: Connection, effect: SendContent | SendText) -> None:
         asks = isinstance(effect, SendText) or effect.turn_complete
+        if connection.in_history:
+            # until its end is marked, content is history and starts no inference (documented)
+            connection.in_history = False
+            asks = isinstance(effect, SendText)
         if self.blocks and connection.seen.intersection(connection.waiting):
             self.faults.append("client content while a call was open")
         text = _text(effect)

@@ -716,6 +716,22 @@ def test_words_that_close_the_connection_after_a_response_go_out_the_other_way()
     later_turn_works(driver)
 
 
+def test_words_after_the_end_of_a_turn_belong_to_no_message_that_a_handle_covers() -> None:
+    """A resumed connection would never be told them."""
+    driver = Driver(tools_block=False)
+    driver.connect()
+    driver.server.hear(1, "Hello.")
+    driver.deliver()
+    driver.server.snapshot(1)
+    driver.server.call(1, call("c1"))
+    driver.server.hear(1, "Are you there?", answer=False)
+    driver.deliver()
+    driver.lose()
+    driver.settle()
+    assert driver.server.live.text.count("Hello.") == 1
+    assert "Are you there?" in driver.server.live.text
+
+
 def test_a_conversation_without_a_budget_left_ends_and_fails_what_waits() -> None:
     """Promise 7: an error that is not recoverable, and no future left pending."""
     driver = Driver(max_retry=1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from livekit_gemini_resilient.core.audience import ENTRY_GRACE
@@ -108,8 +110,8 @@ def test_a_call_that_nobody_took_is_answered_with_an_error() -> None:
 def test_what_is_left_is_told_by_the_session_of_the_next_agent() -> None:
     """LiveKit gives an agent with other tools a session of its own."""
     old = replaced()
-    left = old.conversation.leave()
-    old._carry_out(old.conversation.close())
+    left = old.conversation.ledger.due_replies
+    old._carry_out(old.conversation.close(handed_over=True))
     assert old.outcome("c1") == [Outcome.HANDED_OVER]
     new = Driver()
     new.feed(AudienceChanged(handed_over=left))
@@ -125,5 +127,5 @@ def test_what_is_left_is_told_by_the_session_of_the_next_agent() -> None:
 def test_a_result_with_nothing_in_it_is_not_left() -> None:
     """A tool that returns nothing but the next agent: there is nothing to speak about."""
     driver = conversation(handle="fresh", foreign="ignored")
-    driver.returns(result("c1", reply=False))
-    assert driver.conversation.leave() == ()
+    driver.returns(replace(result("c1"), output=" "))
+    assert driver.conversation.ledger.due_replies == ()

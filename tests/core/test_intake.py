@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from livekit_gemini_resilient.core.delivery import Ledger
-from livekit_gemini_resilient.core.events import HistoryItem, ItemKind
+from livekit_gemini_resilient.core.events import HistoryItem, ItemKind, ToolCall
 from livekit_gemini_resilient.core.intake import Intake
 
 from .driver import call, result
@@ -28,11 +28,14 @@ class Contexts:
     def __init__(self) -> None:
         self.intake = Intake(max_result_bytes=100)
         self.ledger = Ledger()
+        self.due: frozenset[str] = frozenset()
+        self.calls: list[ToolCall | None] = []
 
     def update(self, *items: HistoryItem) -> tuple[list[str], list[str]]:
         """Ids of the results that are owed, and of those that are history."""
-        owed, history = self.intake.updated(items, self.ledger)
-        return [r.call_id for r in owed], [r.call_id for r in history]
+        owed, history = self.intake.updated(items, self.ledger, due=self.due)
+        self.calls = [call for _, call in owed]
+        return [r.call_id for r, _ in owed], [r.call_id for r in history]
 
 
 def test_the_output_of_a_call_that_was_issued_here_is_owed() -> None:
@@ -53,6 +56,23 @@ def test_an_output_that_comes_alone_later_is_owed() -> None:
     contexts = Contexts()
     contexts.update(called("c1"))
     assert contexts.update(called("c1"), output("c1")) == (["c1"], [])
+    assert contexts.calls == [call("c1")]
+
+
+def test_an_output_that_comes_alone_and_wants_no_reply_is_history() -> None:
+    """LiveKit tells a session that follows another that a tool is still running."""
+    contexts = Contexts()
+    contexts.update(called("c1"))
+    quiet = HistoryItem(item_id="o", kind=ItemKind.OUTPUT, result=result("c1", reply=False))
+    assert contexts.update(called("c1"), quiet) == ([], ["c1"])
+
+
+def test_an_output_in_the_first_context_is_owed_if_another_session_owed_the_reply() -> None:
+    """A18: a model is swapped for another before the caller heard an answer."""
+    contexts = Contexts()
+    contexts.due = frozenset({"c1"})
+    assert contexts.update(called("c1"), output("c1"), output("c2")) == (["c1"], ["c2"])
+    assert contexts.calls == [call("c1")]
 
 
 def test_call_and_output_that_arrive_together_are_history() -> None:
