@@ -379,24 +379,20 @@ class Conversation:
         if not self.ledger.open_on(self.link.number):
             self._show(self.turn.answered(now=now))
         if self._may_speak_up:
+            asked = self._requests.waiting
             self._out += self._telling.speak_up(
-                self.link.number, self._intake.items, request=self._requests.instructions, now=now
+                self.link.number,
+                self._intake.items,
+                asked=asked,
+                request=self._requests.instructions,
+                now=now,
             )
-            if self._requests.waiting and self.ledger.reply_due:
-                # one reply serves both: the request went out with the results
-                self._asked(now)
-        if self._requests.waiting and not self._blocked:
-            turns, _ = self._telling.missing(self._intake.items)
-            self._out += self._prompts.ask(self._requests.instructions, turns)
-            self._asked(now)
+            if asked:
+                self._requests.mark_written(now=now)
+                self._speech.asked_on = self.link.number
         self._prompts.history_is_told()
         for piece in self.uplink.drain():
             self._out.append(SendInput(piece=piece))
-
-    def _asked(self, now: float) -> None:
-        self._requests.mark_written(now=now)
-        self._speech.asked_on = self.link.number
-        self._telling.sign(now=now)
 
     @property
     def _blocked(self) -> bool:
@@ -407,9 +403,12 @@ class Conversation:
 
     @property
     def _may_speak_up(self) -> bool:
-        """Whether words of ours interrupt nobody and reach a server that listens."""
+        """Whether words of ours reach a server that listens, and interrupt nobody but where a
+        reply is asked for."""
         silence = self.turn.quiet and not self._requests.written
-        return self.link.state is LinkState.OPEN and silence and not self._blocked
+        if self.link.state is not LinkState.OPEN or self._blocked:
+            return False
+        return silence or self._requests.waiting
 
     @property
     def _reply_coming(self) -> bool:

@@ -13,7 +13,7 @@ from . import wording
 from .behaviour import Observed, Trigger
 from .effects import Effect, SendContent, SendText
 from .events import Turn
-from .record import Record, Reply, Route
+from .record import Record, Route
 
 
 class Prompts:
@@ -102,12 +102,8 @@ class Prompts:
             turns: The rest.
             request: Instructions for the reply, ``None`` if there are none.
         """
-        reply = any(record.reply is Reply.DUE for record in records)
-        text = wording.say(records, reply=reply, request=request)
-        if reply:
-            return self._trigger(self._observed.trigger, text, turns)
-        said = Turn(role="user", parts=(text,))
-        return self.inform((*turns, said))
+        text = wording.say(records, request)
+        return self._trigger(self._observed.trigger, text, turns)
 
     def remind(self, records: Sequence[Record]) -> list[Effect]:
         """Ask a silent model again: by the other way if words were tried already."""

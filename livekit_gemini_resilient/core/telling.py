@@ -8,7 +8,7 @@ words, results of one batch together, while the model is idle.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ..options import ResilienceOptions
@@ -118,23 +118,21 @@ class Telling:
         self._told(results, now)
         return [SendToolResponse(results=results)]
 
-    def missing(
-        self, items: tuple[HistoryItem, ...], *, quiet: frozenset[str] = frozenset()
-    ) -> tuple[tuple[Turn, ...], tuple[str, ...]]:
+    def _missing(self, items: tuple[HistoryItem, ...], quiet: Sequence[Record]) -> tuple[Turn, ...]:
         """What this connection does not know; once this was called, it is told.
 
         Args:
             items: The chat context.
-            quiet: Ids of calls whose results are owed and want no reply: they are told in the
-                order of the context.
-
-        Returns:
-            The turns, and the ids of what is in them.
+            quiet: Results that are owed and want no reply: told in the order of the context, or
+                after it.
         """
         told = tuple(map(self._as_told, items))
-        turns, ids = self._history.missing(told, skip=self._ledger.untold - quiet)
+        skip = self._ledger.untold - {r.call.call_id for r in quiet}
+        turns, ids = self._history.missing(told, skip=skip)
         self._history.sent(ids)
-        return turns, ids
+        others = (r for r in quiet if r.call.call_id not in ids)
+        notes = [wording.exchange(r.call, r.result) for r in others if r.result is not None]
+        return (*turns, *(Turn(role="user", parts=(note,)) for note in notes))
 
     def _as_told(self, item: HistoryItem) -> HistoryItem:
         """An output as the model was given it, which is not always as the tool gave it."""
@@ -146,15 +144,18 @@ class Telling:
         connection: int,
         items: tuple[HistoryItem, ...],
         *,
+        asked: bool,
         request: str | None,
         now: float,
     ) -> list[Effect]:
-        """Tell an idle model all that it does not know: instruction, history, results.
+        """Tell the model all that it does not know, and ask it to speak where a reply is due.
 
         Args:
             connection: The present connection.
             items: The chat context.
-            request: Instructions of a reply that is asked for; they go out with the results.
+            asked: A reply is asked for besides; it goes out with the results, so that one reply
+                serves both.
+            request: Instructions for that reply, ``None`` if there are none.
             now: In loop seconds.
         """
         effects: list[Effect] = []
@@ -163,19 +164,22 @@ class Telling:
             effects.append(SendContent(turns=(system,), turn_complete=False))
             self.instructions = None
         records = self._to_say(connection, now)
-        if not self._prompts.can_inform and not any(r.reply is Reply.DUE for r in records):
+        due = [r for r in records if r.reply is Reply.DUE]
+        if not (self._prompts.can_inform or due or asked):
             # it waits for the next words that ask the model to speak, and goes out with them
             return effects
-        quiet = frozenset(r.call.call_id for r in records if r.reply is not Reply.DUE)
-        turns, told = self.missing(items, quiet=quiet)
-        rest = [r for r in records if r.call.call_id not in told]
-        if rest:
-            effects += self._prompts.say(rest, turns, request)
+        turns = self._missing(items, [r for r in records if r.reply is not Reply.DUE])
+        if due:
+            effects += self._prompts.say(due, turns, request)
+        elif asked:
+            effects += self._prompts.ask(request, turns)
         else:
             effects += self._prompts.inform(turns)
+        self._ledger.said(records, connection)
         if records:
-            self._ledger.said(records, connection)
             self._told([r.result for r in records if r.result is not None], now)
+        elif asked:
+            self._last_sign = now
         return effects
 
     def _to_say(self, connection: int, now: float) -> tuple[Record, ...]:

@@ -23,7 +23,6 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _ANSWER_NOW = "Continue the conversation with this result now, in your own words."
 _UNMENTIONED = "Do not mention this notice."
 _NOT_AGAIN = "Do not call the same function again for it, and do not mention this notice."
-_FOR_THE_RECORD = "This is for your information only; no answer is needed."
 
 
 def clean(text: str) -> str:
@@ -100,18 +99,15 @@ def retold(turns: Iterable[Turn], text: str) -> str:
     return "\n".join([*lines, text])
 
 
-def say(records: Sequence[Record], *, reply: bool, request: str | None = None) -> str:
-    """A marked user turn that puts results before the model.
+def say(records: Sequence[Record], request: str | None = None) -> str:
+    """A marked user turn that puts results before the model, to be spoken about.
 
     Args:
         records: What to tell; each has a result.
-        reply: Whether the model is to speak about it.
         request: Instructions for that reply, ``None`` if there are none.
     """
     lines = [f"{MARK} A function that was called earlier has finished."]
     lines += [result_line(r.call, r.result) for r in records if r.result is not None]
-    if not reply:
-        return "\n".join([*lines, _FOR_THE_RECORD])
     begun = " ".join(r.spoken.strip() for r in records if r.spoken.strip())
     if begun:
         lines.append(f'You had begun to answer: "{begun}" Go on from there.')

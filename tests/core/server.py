@@ -23,6 +23,8 @@ from livekit_gemini_resilient.core.events import ServerFrame, ToolCall
 
 _CUT = "client content cut a reply that the caller heard"
 
+_HISTORY = "[system notice] Earlier"
+
 _QUOTE = re.compile(r'You had begun to answer: "[^"]*"')
 
 _TOKEN = re.compile(r"<[^<>]+>")
@@ -153,7 +155,8 @@ class Server:
         if out.frame.calls and not out.frame.calls_refused:
             # what was said before a call was said
             for reply in self.replies:
-                reply.done = reply.done or (reply.begun and reply.connection == out.connection)
+                said = reply.begun and reply.connection == out.connection
+                reply.done = reply.done or (said and reply not in self._stuck)
         if out.frame.audio or (news and not out.frame.calls_refused):
             connection.unconsumed.clear()
         if out.reply is not None and out.frame.text:
@@ -300,7 +303,8 @@ class Server:
         if isinstance(effect, SendText) and not tokens(text) and self.faults[-1:] == [_CUT]:
             # the history went out ahead of a ``generate_reply``
             self.faults.pop()
-        self._interrupt(number, on_purpose=asks and not tokens(text))
+        news = "\n".join(line for line in text.splitlines() if not line.startswith(_HISTORY))
+        self._interrupt(number, on_purpose=asks and not tokens(news))
         if isinstance(effect, SendText):
             lines = ["user: " + effect.text]
         else:

@@ -49,14 +49,6 @@ def test_a_result_is_said_after_what_the_model_does_not_know_of_the_rest() -> No
     assert "<c1=42>" in str(effect.turns[-1].parts[0])
 
 
-def test_a_result_that_wants_no_reply_is_said_for_the_record() -> None:
-    """``turn_complete=False``, and the words say so."""
-    (effect,) = prompts().say([record(Reply.NONE)], ())
-    assert isinstance(effect, SendContent)
-    assert not effect.turn_complete
-    assert "no answer is needed" in str(effect.turns[-1].parts[0])
-
-
 def test_realtime_text_comes_after_the_history() -> None:
     """Where client content triggers nothing."""
     informed, said = prompts(Trigger.REALTIME_TEXT).say([record()], (USER,))

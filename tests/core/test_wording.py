@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from livekit_gemini_resilient.core import wording
-from livekit_gemini_resilient.core.events import ToolCall, ToolResult
+from livekit_gemini_resilient.core.events import ToolCall, ToolResult, Turn
 from livekit_gemini_resilient.core.record import Record, Reply
 
 CALL = ToolCall(call_id="c1", name="lookup", arguments='{"q": 1}')
@@ -22,8 +22,8 @@ def record(*, spoken: str = "") -> Record:
 
 
 SENTENCES = {
-    "say": wording.say([record()], reply=True),
-    "tell": wording.say([record()], reply=False),
+    "say": wording.say([record()]),
+    "retold": wording.retold([Turn(role="model", parts=("Hi.",))], "Go on."),
     "remind": wording.remind([record()]),
     "exchange": wording.exchange(CALL, answer()),
     "reply": wording.reply_now(None),
@@ -37,7 +37,7 @@ def test_every_sentence_is_marked(text: str) -> None:
     assert text.startswith(wording.MARK)
 
 
-@pytest.mark.parametrize("text", [SENTENCES[k] for k in ("say", "tell", "remind", "exchange")])
+@pytest.mark.parametrize("text", [SENTENCES[k] for k in ("say", "remind", "exchange")])
 def test_a_result_is_told_with_its_call(text: str) -> None:
     """Name, arguments and output, since a snapshot may have forgotten the call."""
     assert 'lookup({"q": 1}) returned: 42' in text
@@ -48,9 +48,17 @@ def test_a_failed_call_is_told_as_failed() -> None:
     assert "failed with: boom" in wording.result_line(CALL, answer("boom", is_error=True))
 
 
+def test_a_failed_call_may_be_made_again() -> None:
+    """One that went well may not."""
+    failed = record()
+    failed.result = answer("boom", is_error=True)
+    assert "not call the same function again" in wording.say([record()])
+    assert "again" not in wording.say([failed])
+
+
 def test_a_reply_that_was_cut_is_quoted() -> None:
     """The model goes on instead of starting again."""
-    assert '"It is"' in wording.say([record(spoken=" It is ")], reply=True)
+    assert '"It is"' in wording.say([record(spoken=" It is ")])
     assert "begun" not in SENTENCES["say"]
 
 
