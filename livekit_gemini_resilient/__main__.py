@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from .demo.command import add_to as add_demo
+from .patch import add_to as add_patch
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -17,6 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     commands = parser.add_subparsers(required=True, metavar="command")
     add_demo(commands)
+    add_patch(commands)
     chosen = parser.parse_args(arguments)
     status: int = chosen.run(chosen)
     return status
