@@ -18,6 +18,8 @@ from livekit.plugins.google.realtime import RealtimeModel as PluginModel
 from livekit_gemini_resilient import RealtimeModel, ResilienceOptions
 from livekit_gemini_resilient.testing import GeminiLiveServer, Reply
 
+from .invariants import Excuses, Watch
+
 PROFILES = ["2.5-native-audio", "3.1-flash-live", "vertex-live-2.5"]
 """Every family of servers that the simulator plays."""
 
@@ -237,6 +239,7 @@ async def on_call(
     plain: bool = False,
     resilience: ResilienceOptions | None = None,
     tools: list[Any] | None = None,
+    excused: Excuses | None = None,
     **options: Any,
 ) -> AsyncIterator[OnCall]:
     """An agent with a weather tool that has connected to the simulator.
@@ -246,10 +249,12 @@ async def on_call(
         plain: Use the google plugin's own model.
         resilience: Options of ours.
         tools: Tools in place of ``get_weather``.
+        excused: By function: why its results may be lost here.
         **options: Further arguments of the model.
     """
     arguments = {**server.model_options(), **options}
     model = PluginModel(**arguments) if plain else RealtimeModel(resilience=resilience, **arguments)
+    watch = Watch(model)
     call = OnCall(server, patience=1.5 if plain else 10.0)
     call.session = AgentSession(llm=model)
     call.session.output.audio = call.speaker
@@ -261,6 +266,7 @@ async def on_call(
     try:
         await connected_client(call.realtime)
         yield call
+        await watch.nothing_pends(excused or {})
     finally:
         # LiveKit waits for tools when it closes
         call.tool_may_return.set()
@@ -271,3 +277,4 @@ async def on_call(
                 await call.realtime.aclose()
         await call.session.aclose()
         await model.aclose()
+    await watch.all_is_over(server, excused or {})

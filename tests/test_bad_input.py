@@ -357,7 +357,7 @@ async def test_a_connection_that_sends_only_rubbish_is_replaced() -> None:
 
 async def test_a_setup_that_the_server_refuses_is_a_fatal_error_that_says_what_to_change() -> None:
     """No retry can help; the error event names the code and what to check."""
-    async with GeminiLiveServer(strict=False) as server, server.refusing_dials(code=1007):
+    async with GeminiLiveServer() as server, server.refusing_dials(code=1007):
         session = RealtimeModel(**server.model_options()).session()
         errors: asyncio.Queue[Any] = asyncio.Queue()
         session.on("error", errors.put_nowait)
@@ -378,7 +378,7 @@ async def test_a_setup_that_the_server_refuses_is_a_fatal_error_that_says_what_t
 async def test_what_the_server_said_is_in_the_error(reason: str, told: str) -> None:
     """A newcomer with a bad key need not guess."""
     async with (
-        GeminiLiveServer(strict=False) as server,
+        GeminiLiveServer() as server,
         server.refusing_dials(code=1007, reason=reason),
     ):
         error = await first_error(RealtimeModel(**server.model_options()))
@@ -387,7 +387,7 @@ async def test_what_the_server_said_is_in_the_error(reason: str, told: str) -> N
 
 async def test_what_the_network_said_is_in_the_error_and_its_cause() -> None:
     """A certificate that is not trusted, a port that nobody listens on."""
-    async with GeminiLiveServer(strict=False) as server:
+    async with GeminiLiveServer() as server:
         options = types.HttpOptions(base_url=server.url)
         untrusted = await first_error(RealtimeModel(api_key="any", http_options=options))
     refused = await first_error(RealtimeModel(api_key="any", http_options=options))

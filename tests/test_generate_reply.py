@@ -84,7 +84,7 @@ async def test_reply_that_was_asked_for_before_a_drop_is_asked_for_again(
     gate = Gate()
     script = [Say("Never heard.", gate=gate, gate_after=0), Say("Hello.")]
     async with (
-        GeminiLiveServer(script, profile=profile, strict=False) as server,
+        GeminiLiveServer(script, profile=profile) as server,
         on_call(server, plain=plain) as call,
     ):
         call.session.generate_reply(instructions="Greet the caller.")
@@ -118,7 +118,7 @@ async def test_reply_that_is_pending_at_close_fails_with_a_realtime_error() -> N
     """Never with a bare ``CancelledError``."""
     gate = Gate()
     script = [Say("Too late.", gate=gate, gate_after=0)]
-    async with GeminiLiveServer(script, strict=False) as server, on_call(server) as call:
+    async with GeminiLiveServer(script) as server, on_call(server) as call:
         pending = call.realtime.generate_reply()
         await gate.reached()
         await call.realtime.aclose()
