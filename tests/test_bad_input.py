@@ -101,22 +101,6 @@ async def test_an_output_without_a_name_is_answered_under_the_name_of_its_call(
         await goes_on(server)
 
 
-@pytest.mark.fault("A11")
-@pytest.mark.parametrize("profile", PROFILES)
-async def test_a_call_without_an_id_does_not_keep_others_from_being_answered(profile: str) -> None:
-    """The SDK refuses a response without an id on the Gemini API, with the whole frame."""
-    script = [Call("get_weather"), Say("It is foggy.")]
-    async with GeminiLiveServer(script, profile=profile) as server, connected(server) as direct:
-        await server.caller_says("What is the weather, and what time is it?")
-        named = await direct.call()
-        await server.send({"toolCall": {"functionCalls": [{"name": "get_time", "args": {}}]}})
-        without_id = await direct.call()
-        await direct.hand_over(output_of(named, "foggy"), output_of(without_id, "noon"))
-        await server.replied()
-        names = [r.name for r in server.tool_responses]
-        assert sorted(names) == ["get_time", "get_weather"]
-
-
 @pytest.mark.fault("A16")
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("lost", [False, True], ids=["same connection", "later connection"])

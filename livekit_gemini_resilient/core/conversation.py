@@ -222,7 +222,8 @@ class Conversation:
         if frame.user_words and self._prompts.is_echo(frame.user_words):
             frame = replace(frame, user_words="")
         self._show(self.turn.receive(frame, now=now))
-        self.ledger.cancel(frame.cancelled)
+        unnamed = self.ledger.unnamed(self.link.number) if frame.cancels_unnamed else ()
+        self.ledger.cancel((*frame.cancelled, *unnamed))
         if frame.handle is not None:
             self.link.handle = frame.handle
             self.history.handle_received()
@@ -294,10 +295,7 @@ class Conversation:
         self.history.connection_opened(resumed=self.link.resumed)
         self._intake.connected(event.items)
         if from_outside:
-            # what the caller's own handle covers is taken to be the context it came with
-            for item in event.items:
-                self.history.heard(item.result.call_id if item.result else item.item_id)
-            self.history.handle_received()
+            self.history.handle_supplied(event.items)
         if self.link.resumed:
             settling = self._telling.settle(self.link.number, now=now)
             self._out += settling

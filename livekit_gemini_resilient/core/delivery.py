@@ -34,6 +34,7 @@ Rules that will not fit the two tables:
 * A call that is not answered in time is answered with "still running", so that a blocking model is
   not mute for good; its result, if it comes, is put into words.
 * A call that is issued again, since a snapshot forgot it, is answered from the first run.
+* Calls without ids are told apart by name and order alone: their responses keep the order.
 * A cancelled call gets no response. If its tool completed all the same, the model is told what
   was done, without being asked for a reply.
 """
@@ -132,6 +133,15 @@ class Ledger:
             record.cancelled = True
             record.reply = Reply.NONE
 
+    def unnamed(self, connection: int) -> tuple[str, ...]:
+        """Ids of the calls that a cancellation without ids is about.
+
+        Those that this connection waits for; if there are none, those whose responses crossed it.
+        """
+        issued = [r for r in self if r.issued_on == connection and not r.call.has_id]
+        waiting = [r for r in issued if r.waits_on(connection)]
+        return tuple(r.call.call_id for r in waiting or issued)
+
     def watch(self, *, now: float, timeout: float | None) -> None:
         """Give every running tool its deadline; ``None`` gives none."""
         for record in self:
@@ -157,11 +167,15 @@ class Ledger:
 
     def tell_by_response(self, connection: int) -> tuple[ToolResult, ...]:
         """Results to write as responses to the connection that issued their calls, once."""
-        return tuple(
-            self._tell(record, connection, Route.RESPONSE)
-            for record in self
-            if record.owed and record.waits_on(connection)
-        )
+        told: list[ToolResult] = []
+        unfinished: set[str] = set()
+        for record in [r for r in self if r.waits_on(connection)]:
+            # calls without ids are answered in their order, or the server would mix them up
+            if record.owed and (record.call.has_id or record.call.name not in unfinished):
+                told.append(self._tell(record, connection, Route.RESPONSE))
+            else:
+                unfinished.add(record.call.name)
+        return tuple(told)
 
     def settle(
         self, connection: int, still_running: Callable[[ToolCall], ToolResult]
