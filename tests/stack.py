@@ -197,6 +197,15 @@ class OnCall:
         await asyncio.wait_for(self.arriving.wait(), 10)
         await asyncio.sleep(0)
 
+    async def becomes_resumable(self) -> None:
+        """Wait until the session has a handle, and so has read all that came before it."""
+
+        async def resumable() -> None:
+            while self.realtime.session_resumption_handle is None:  # noqa: ASYNC110, no event tells
+                await asyncio.sleep(0)
+
+        await asyncio.wait_for(resumable(), 10)
+
     async def add_tool(self) -> None:
         """Declare one more tool: the change that upstream replaces its socket for."""
         await self.agent.update_tools([*self.agent.tools, book_table])

@@ -27,6 +27,7 @@ from livekit_gemini_resilient.testing import (
 
 from .direct import get_time
 from .stack import ANSWER, WEATHER, OnCall, answers, book_table, on_call, ours_and_plain
+from .test_calls_again import MADE_AGAIN, made_again
 
 WITHOUT_IDS = {
     name.removesuffix("-no-ids"): dataclasses.replace(PROFILES[name], call_ids="none")
@@ -151,32 +152,12 @@ async def test_results_of_calls_without_ids_survive_a_restart(
 @pytest.mark.fault("A11")
 @pytest.mark.fault("A15")
 @ours_and_plain(on=WITHOUT_IDS)
-async def test_a_call_without_an_id_that_is_issued_again_runs_the_tool_once(
+async def test_a_call_without_an_id_that_is_made_again_runs_the_tool_once(
     profile: Profile, plain: bool
 ) -> None:
-    """The resumed connection forgot the call and makes it anew: answered from the first run."""
-    script = [
-        Say("Hello."),
-        Call("get_weather", {"city": "London"}),
-        Call("get_weather", again=True),
-        Say(ANSWER),
-        Say("Goodbye."),
-    ]
+    """By name and arguments it is the same."""
     async with (
-        GeminiLiveServer(script, profile=profile) as server,
+        GeminiLiveServer(MADE_AGAIN, profile=profile) as server,
         on_call(server, plain=plain) as call,
     ):
-        await server.caller_says("Hello?")
-        await call.says_within("Hello.")
-        await call.ask_and_hold()
-        await server.drop(1011)
-        second = await server.connected(2)
-        await server.until(
-            lambda: second.tool_responses, "the response that settles", call.patience
-        )
-        await server.answer_unasked()
-        await server.called("get_weather", 2)
-        call.tool_may_return.set()
-        await call.says_within(ANSWER)
-        await goes_on(server, call)
-        assert call.runs == 1
+        await made_again(server, call, returned=False)

@@ -58,7 +58,7 @@ def output() -> llm.FunctionCallOutput:
 
 
 @pytest.mark.fault("A7")
-@ours_and_plain(on=EVERY, plain_survives=("1.6.5",))
+@ours_and_plain(on=EVERY)
 async def test_a_result_that_a_supplied_handle_cannot_cover_is_told_as_history(
     profile: str, plain: bool
 ) -> None:

@@ -92,8 +92,10 @@ class Ledger:
             elsewhere = record.issued_on not in (0, connection)
             failed = record.result is not None and record.result.is_error
             same = (record.call.name, record.call.arguments) == (call.name, call.arguments)
-            untold = record.known is Known.NO and not record.cancelled
-            if elsewhere and same and untold and not failed:
+            # a server that was settled and makes the call again took no notice of that
+            settled = record.route is Route.SETTLE and record.reply is not Reply.STARTED
+            told = record.known is not Known.NO and not (record.known is Known.TOLD and settled)
+            if elsewhere and same and not told and not failed and not record.cancelled:
                 return record
         return None
 

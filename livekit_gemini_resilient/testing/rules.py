@@ -151,7 +151,7 @@ def check_responses(profile: Profile, responses: list[dict[str, Any]]) -> None:
         if profile.api == "gemini" and response.get("id") is None:
             raise Refused("a function response without an id (the SDK refuses to send it)")
         if profile.api == "gemini" and profile.call_ids != "none" and not response["id"]:
-            raise Refused("a function response with an empty id, which is none")
+            raise Refused("a function response without an id: the empty one is none")
         if profile.call_ids == "none" and response.get("id"):
             raise Refused("a function response with an id, which this server never issued")
         if response.get("scheduling", "SILENT") not in _SCHEDULING:
