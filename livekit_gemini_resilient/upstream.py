@@ -306,7 +306,10 @@ class PluginSession(plugin.RealtimeSession):
 
     def history_items(self) -> tuple[HistoryItem, ...]:
         """The chat context in the core's terms."""
-        return tuple(history(self._chat_ctx))
+        # where all responses are SILENT nobody waits for a reply; Vertex AI has no scheduling
+        scheduling = self._opts.tool_response_scheduling
+        silent = not self._opts.vertexai and scheduling == types.FunctionResponseScheduling.SILENT
+        return tuple(history(self._chat_ctx, silent=silent))
 
 
 def audio_frame(data: bytes) -> rtc.AudioFrame:

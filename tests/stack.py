@@ -32,6 +32,12 @@ EVERY = [*PROFILES, *NEWER]
 PLUGIN = plugin_version.__version__
 
 
+MUST_FAIL = pytest.mark.xfail(
+    strict=True, raises=AssertionError, reason=f"livekit-plugins-google {PLUGIN} has the fault"
+)
+"""For a scenario that is run with the google plugin."""
+
+
 def ours_and_plain(
     *,
     plain_survives: Collection[str] = (),
@@ -46,10 +52,7 @@ def ours_and_plain(
         plain_survives: Versions of the plugin that must pass it too.
         on: The profiles, or names of them.
     """
-    must_fail = pytest.mark.xfail(
-        strict=True, raises=AssertionError, reason=f"livekit-plugins-google {PLUGIN} has the fault"
-    )
-    marks = () if PLUGIN in plain_survives else (must_fail,)
+    marks = () if PLUGIN in plain_survives else (MUST_FAIL,)
     profiles = on if isinstance(on, Mapping) else {name: name for name in on}
     ours = [pytest.param(p, False, id=f"ours-{name}") for name, p in profiles.items()]
     name, first = next(iter(profiles.items()))
@@ -136,6 +139,8 @@ class OnCall:
     """For a tool that is held by ``in_tool``."""
     arriving: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when LiveKit hands over the result."""
+    returns: Any = WEATHER
+    """What the tool returns, or raises."""
     runs: int = 0
     """How often the tool ran."""
     errors: list[Any] = field(default_factory=list)
@@ -187,10 +192,17 @@ class OnCall:
         await asyncio.wait_for(self.tool_may_return.wait(), 20)
 
     async def ask_and_hold(self) -> None:
-        """The caller asks for the weather, and the tool starts and is held."""
+        """The caller asks for the weather, and the tool starts and is held.
+
+        Raises:
+            AssertionError: It did not start.
+        """
         self.in_tool = self.hold_tool
         await self.server.caller_says("What is the weather in London?")
-        await asyncio.wait_for(self.tool_started.wait(), 10)
+        try:
+            await asyncio.wait_for(self.tool_started.wait(), self.patience)
+        except asyncio.TimeoutError:
+            raise AssertionError("the tool did not start") from None
 
     async def arrives(self) -> None:
         """Wait until LiveKit has handed over the result."""
@@ -217,7 +229,7 @@ class OnCall:
 
 def _tool(call: OnCall) -> Any:
     @function_tool
-    async def get_weather(city: str) -> str:
+    async def get_weather(city: str) -> Any:
         """Look up the weather.
 
         Args:
@@ -226,7 +238,9 @@ def _tool(call: OnCall) -> Any:
         call.runs += 1
         call.tool_started.set()
         await call.in_tool()
-        return WEATHER
+        if isinstance(call.returns, Exception):
+            raise call.returns
+        return call.returns
 
     return get_weather
 

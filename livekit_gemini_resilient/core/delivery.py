@@ -256,15 +256,15 @@ class Ledger:
 
         Args:
             connection: Where it does.
-            about_other: This need not be about any result: it trails the calls that a blocking
-                model waits for, or speaks to words of the caller where tools do not block.
+            about_other: It speaks to words of the caller where tools do not block. A result that
+                wants no reply has no other sign than that the model went on.
 
         Returns:
             Ids of the results that this generation is evidence for, once it completes.
         """
-        if about_other:
-            return ()
         told = [r for r in self if self._is_told(r, connection)]
+        if about_other:
+            told = [r for r in told if r.reply is Reply.NONE and r.route is not Route.SETTLE]
         for record in told:
             if record.reply is Reply.DUE:
                 record.reply = Reply.STARTED

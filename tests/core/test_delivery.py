@@ -94,6 +94,14 @@ def test_a_generation_about_something_else_proves_nothing() -> None:
     assert record(ledger).reply is Reply.DUE
 
 
+def test_any_later_generation_shows_that_a_result_without_a_reply_arrived() -> None:
+    """A17: the model never speaks of it, so there is no other sign."""
+    ledger = produced(reply=False)
+    told(ledger)
+    evidence = ledger.generation_started(1, about_other=True)
+    assert ledger.generation_completed(evidence) == [("c1", Outcome.KNOWN)]
+
+
 def test_a_generation_on_another_connection_proves_nothing() -> None:
     """What was told here was told here."""
     ledger = produced()
