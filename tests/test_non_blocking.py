@@ -10,7 +10,17 @@ from livekit.agents import llm
 
 from livekit_gemini_resilient.testing import PROFILES, Call, GeminiLiveServer, Say
 
-from .stack import ANSWER, EVERY, MUST_FAIL, WEATHER, OnCall, answers, on_call, ours_and_plain
+from .stack import (
+    ANSWER,
+    EVERY,
+    MUST_FAIL,
+    PLUGIN,
+    WEATHER,
+    OnCall,
+    answers,
+    on_call,
+    ours_and_plain,
+)
 
 NON_BLOCKING = types.Behavior.NON_BLOCKING
 Scheduling = types.FunctionResponseScheduling
@@ -18,8 +28,10 @@ Scheduling = types.FunctionResponseScheduling
 SPEAK_ON = [
     name
     for name in EVERY
-    if PROFILES[name].default_behavior == "NON_BLOCKING"
-    or PROFILES[name].other_behavior == "honoured"
+    if (PROFILES[name].default_behavior, PROFILES[name].other_behavior)
+    not in {("BLOCKING", "ignored"), ("BLOCKING", "refused")}
+    # the SDK of that version refuses to declare a behaviour on Vertex AI
+    and (PLUGIN != "1.6.5" or PROFILES[name].api == "gemini")
 ]
 """Families whose model talks while a tool runs that was declared so."""
 
