@@ -32,7 +32,6 @@ async def hand_over(call: OnCall, agent: Agent) -> None:
     assert call.realtime is reused
 
 
-@pytest.mark.fault("A9")
 @pytest.mark.parametrize("knows_history", [True, False], ids=["with history", "without history"])
 @pytest.mark.parametrize("profile", EVERY)
 async def test_the_result_of_an_open_call_is_told_once_when_the_session_is_kept(
@@ -56,7 +55,6 @@ async def test_the_result_of_an_open_call_is_told_once_when_the_session_is_kept(
         assert call.runs == 1
 
 
-@pytest.mark.fault("A9")
 @pytest.mark.xfail(
     strict=True,
     raises=AssertionError,
