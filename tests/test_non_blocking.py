@@ -150,6 +150,32 @@ async def test_a_silent_result_is_known_and_not_spoken_of(
 
 
 @pytest.mark.fault("A17")
+@pytest.mark.parametrize("restart", [False, True], ids=["same connection", "restart"])
+@pytest.mark.parametrize("profile", ["3.1-flash-live"])
+async def test_a_model_that_blocks_in_spite_of_the_declaration_is_answered(
+    profile: str, restart: bool
+) -> None:
+    """It accepts ``NON_BLOCKING`` and waits all the same (observed on 3.1)."""
+    script = [Call("get_weather", {"city": "London"}), Say(ANSWER), Say("Goodbye.")]
+    async with (
+        GeminiLiveServer(script, profile=profile) as server,
+        on_call(server, tool_behavior=NON_BLOCKING) as call,
+    ):
+        await call.ask_and_hold()
+        context = call.realtime.chat_ctx
+        context.add_message(role="user", content="My dog is called Bruno.")
+        await call.realtime.update_chat_ctx(context)
+        if restart:
+            await restarts(server, call)
+        call.tool_may_return.set()
+        await call.says_within(ANSWER)
+        assert answers(server)[0].knew(WEATHER)
+        await server.until(lambda: server.knows("Bruno"), "the message")
+        await says_goodbye(server, call)
+        assert len(answers(server)) == 1
+
+
+@pytest.mark.fault("A17")
 @pytest.mark.skipif(not hasattr(llm, "ToolResult"), reason="LiveKit has no such result yet")
 @pytest.mark.parametrize("restart", [False, True], ids=["same connection", "restart"])
 @pytest.mark.parametrize("profile", SCHEDULES)
