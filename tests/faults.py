@@ -62,10 +62,10 @@ FAULTS = {
 NOT_RUN = {
     "C6": "the plugin has nothing that fails at once",
     "C7": "what it raises ends the test, too",
-    "D5": "the session is driven by itself, with hooks that the plugin's does not have",
-    "D6": "the session is driven by itself",
-    "E10": "the session is driven by itself",
-    "F7": "the session is driven by itself",
+    "D5": "its scenarios drive this package's session without an agent",
+    "D6": "its scenarios drive this package's session without an agent",
+    "E10": "its scenarios drive this package's session without an agent",
+    "F7": "its scenarios drive this package's session without an agent",
 }
 """Why no scenario of a fault is run with the plugin."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from livekit.agents import Agent
+from livekit.agents import Agent, AgentTask
 
 from livekit_gemini_resilient.testing import Call, GeminiLiveServer, Say
 
@@ -67,3 +67,43 @@ async def test_the_answer_to_an_open_call_is_heard_when_the_session_is_kept(prof
         await call.ask_and_hold()
         await hand_over(call, successor(call, knows_history=True))
         await call.says(ANSWER, 2.0)
+
+
+class Consent(AgentTask[bool]):
+    """Asks the caller for consent, with the tools of the agent that waits for it."""
+
+    def __init__(self, agent: Agent) -> None:
+        super().__init__(instructions="Ask for consent.", tools=list(agent.tools))
+
+    async def on_enter(self) -> None:
+        self.session.generate_reply(instructions="Ask for consent.")
+
+
+@pytest.mark.parametrize("profile", EVERY)
+async def test_a_task_with_equal_tools_speaks_while_the_call_that_awaits_it_is_open(
+    profile: str,
+) -> None:
+    """It is given the session of the open call; the result is told and answered once."""
+    script = [*SCRIPT[:1], Say("Do you agree?"), *SCRIPT[1:]]
+    async with GeminiLiveServer(script, profile=profile) as server, on_call(server) as call:
+        outer = call.realtime
+        task: Consent | None = None
+
+        async def in_tool() -> None:
+            nonlocal task
+            task = Consent(call.agent)
+            await task
+
+        call.in_tool = in_tool
+        await server.caller_says("What is the weather in London?")
+        await call.says("Do you agree?")
+        assert task is not None
+        assert task._get_activity_or_raise().realtime_llm_session is outer
+        task.complete(True)
+        await call.says(ANSWER)
+        assert answers(server)[0].knew(WEATHER)
+        await server.caller_says("Thank you, goodbye.")
+        await call.says("Goodbye.")
+        assert len(answers(server)) == 1
+        assert server.times_told(WEATHER) == 1
+        assert call.runs == 1

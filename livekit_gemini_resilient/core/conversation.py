@@ -28,6 +28,7 @@ from .events import (
     InstructionsChanged,
     ReplyRequested,
     ReplyWithdrawn,
+    RestartCause,
     RestartRequested,
     ServerFrame,
     SetupBuilt,
@@ -191,7 +192,11 @@ class Conversation:
             case RestartRequested(cause=cause):
                 self._rotation.request(cause, call_open=self.ledger.running, now=now)
             case InstructionsChanged(text=text):
-                self._telling.instructions = text
+                if self._held_by_call:
+                    # it takes no content now, and its answer is to obey the new instruction
+                    self._rotation.request(RestartCause.INSTRUCTIONS, call_open=True, now=now)
+                else:
+                    self._telling.instructions = text
             case ReplyRequested():
                 self._reply_requested(event, now)
             case ReplyWithdrawn(request=request):
@@ -273,7 +278,7 @@ class Conversation:
     def _reply_requested(self, event: ReplyRequested, now: float) -> None:
         if self.link.has_ended:
             refused = ReplyRefused("the session has no connection", "start a new session")
-        elif self.ledger.running and self._tools_block:
+        elif self._held_by_call and not self._rotation.waits_for_no_call:
             refused = ReplyRefused(
                 "a tool is running and the model waits for its result",
                 "return from the tool first, or declare tools as NON_BLOCKING",
@@ -348,6 +353,12 @@ class Conversation:
             self._telling.sign(now=now)
         for piece in self.uplink.drain():
             self._out.append(SendInput(piece=piece))
+
+    @property
+    def _held_by_call(self) -> bool:
+        """Whether the model waits for a tool that runs; on a new connection it would not."""
+        waits = self.link.is_up and self.ledger.open_on(self.link.number)
+        return waits and self.ledger.running and self._tools_block
 
     @property
     def _blocked(self) -> bool:
