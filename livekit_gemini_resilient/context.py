@@ -15,8 +15,13 @@ from .core.events import HistoryItem, ItemKind, ToolCall, ToolResult
 logger = logging.getLogger("livekit.plugins.google.resilient")
 
 
-def history(chat_ctx: llm.ChatContext) -> Iterator[HistoryItem]:
-    """The items of a chat context that the core knows, oldest first; the others are left out."""
+def history(chat_ctx: llm.ChatContext, *, silent: bool = False) -> Iterator[HistoryItem]:
+    """The items of a chat context that the core knows, oldest first; the others are left out.
+
+    Args:
+        chat_ctx: The chat context.
+        silent: No result asks for a reply.
+    """
     for item in chat_ctx.items:
         if item.type == "message" and item.role in ("user", "assistant"):
             role = "user" if item.role == "user" else "model"
@@ -32,7 +37,7 @@ def history(chat_ctx: llm.ChatContext) -> Iterator[HistoryItem]:
                 name=item.name,
                 output=item.output,
                 is_error=item.is_error,
-                reply_required=getattr(item, "reply_required", True),
+                reply_required=not silent and getattr(item, "reply_required", True),
             )
             yield HistoryItem(item_id=item.id, kind=ItemKind.OUTPUT, result=result)
 

@@ -243,8 +243,6 @@ class RealtimeSession(PluginSession):
     # ------------------------------------------------------------ feeding the core
 
     def _receive(self, event: Event) -> None:
-        if self._closed:
-            return
         self._effects.extend(self._conversation.receive(event, now=self._now()))
         self._carry_out()
 

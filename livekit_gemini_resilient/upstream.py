@@ -203,10 +203,12 @@ class PluginSession(plugin.RealtimeSession):
         vertexai, scheduling = self._opts.vertexai, self._opts.tool_response_scheduling
         responses: list[types.FunctionResponse] = []
         for result in results:
-            # the SDK refuses a response without an id on the Gemini API
-            made_up = vertexai and result.call_id in self._made_up_ids
+            call_id: str | None = result.call_id
+            if call_id in self._made_up_ids:
+                # on the Gemini API the SDK wants the field; in protobuf JSON the empty id is none
+                call_id = None if vertexai else ""
             response = types.FunctionResponse(
-                id=None if made_up else result.call_id,
+                id=call_id,
                 name=result.name,
                 response={"error" if result.is_error else "output": result.output},
             )
@@ -219,7 +221,7 @@ class PluginSession(plugin.RealtimeSession):
         return responses
 
     def made_up_id(self) -> str:
-        """An id for a call that came without one; on Vertex AI its response must carry none."""
+        """An id for a call that came without one; its response must carry none."""
         call_id = utils.shortuuid("fnc-call-")
         self._made_up_ids.add(call_id)
         return call_id
@@ -315,7 +317,10 @@ class PluginSession(plugin.RealtimeSession):
 
     def history_items(self) -> tuple[HistoryItem, ...]:
         """The chat context in the core's terms."""
-        return tuple(history(self._chat_ctx))
+        # where all responses are SILENT nobody waits for a reply; Vertex AI has no scheduling
+        scheduling = self._opts.tool_response_scheduling
+        silent = not self._opts.vertexai and scheduling == types.FunctionResponseScheduling.SILENT
+        return tuple(history(self._chat_ctx, silent=silent))
 
 
 def audio_frame(data: bytes) -> rtc.AudioFrame:

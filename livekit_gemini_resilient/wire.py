@@ -41,6 +41,7 @@ def read(message: types.LiveServerMessage, session: PluginSession, connection: i
         calls=_calls(message.tool_call, session),
         calls_refused=CALLS_REFUSED if session.refuses_calls else None,
         cancelled=tuple(cancellation.ids or ()) if cancellation else (),
+        cancels_unnamed=cancellation is not None and not cancellation.ids,
         interrupted=bool(content.interrupted),
         generation_complete=bool(content.generation_complete),
         turn_complete=bool(content.turn_complete),
@@ -65,6 +66,7 @@ def _calls(
             call_id=call.id or session.made_up_id(),
             name=call.name or "",
             arguments=canonical(call.args or {}),
+            has_id=bool(call.id),
         )
         for call in calls
     )

@@ -2,7 +2,7 @@
 
 Per fault, ``ours`` is ``passes`` or ``fails``; ``plain``, the google plugin itself, is ``has it``
 where a scenario of the fault fails as expected, ``free of it`` where every one that was run with
-it passes, and missing where none was run with it.
+it passes, and missing where none was run with it. With ``--collect-only`` both are ``collected``.
 """
 
 from __future__ import annotations
@@ -65,6 +65,14 @@ class _FaultTable:
             row["plain"] = "has it"
         elif report.outcome == "passed":
             row.setdefault("plain", "free of it")
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Note what would be run."""
+        if session.config.option.collectonly:
+            for item in session.items:
+                for mark in item.iter_markers("fault"):
+                    row = self._rows.setdefault(mark.args[0], {})
+                    row["plain" if _is_plain(item) else "ours"] = "collected"
 
     def pytest_sessionfinish(self) -> None:
         """Write the table."""

@@ -13,6 +13,7 @@ from livekit.agents import function_tool, llm
 from livekit_gemini_resilient import RealtimeModel, RealtimeSession, ResilienceOptions
 from livekit_gemini_resilient.testing import GeminiLiveServer
 
+from .invariants import Excuses, Watch
 from .stack import connected_client
 
 
@@ -77,6 +78,10 @@ class Direct:
         self._readers.add(task)
         task.add_done_callback(self._readers.discard)
 
+    async def readers_end(self) -> None:
+        """Every stream of calls has ended, since the session was closed."""
+        await asyncio.wait_for(asyncio.gather(*self._readers), 10)
+
     async def call(self) -> llm.FunctionCall:
         """The next call of the model."""
         return await asyncio.wait_for(self.called.get(), 10)
@@ -108,6 +113,7 @@ async def connected(
     tools: list[Any] | None = None,
     chat_ctx: llm.ChatContext | None = None,
     resilience: ResilienceOptions | None = None,
+    excused: Excuses | None = None,
     **options: Any,
 ) -> AsyncIterator[Direct]:
     """A session that has connected with its tools declared.
@@ -117,9 +123,11 @@ async def connected(
         tools: What to declare; two tools without them.
         chat_ctx: The first chat context.
         resilience: Options of ours.
+        excused: By function: why its results may be lost here.
         **options: Further arguments of the model.
     """
     model = RealtimeModel(resilience=resilience, **{**server.model_options(), **options})
+    watch = Watch(model)
     direct = Direct(model.session())
     direct.listen()
     await direct.session.update_tools(tools or [get_time, get_weather])
@@ -127,6 +135,9 @@ async def connected(
     try:
         await connected_client(direct.session)
         yield direct
+        await watch.nothing_pends(excused or {})
     finally:
         await direct.session.aclose()
         await model.aclose()
+    await direct.readers_end()
+    await watch.all_is_over(server, excused or {})

@@ -3,15 +3,18 @@
 ``python -m tests.faults`` runs every marked test in this environment and prints, per fault, what
 became of it with this package and with the plugin itself. ``python -m tests.faults A.json B.json``
 prints the table of runs that were written down with ``pytest -m fault --fault-table A.json``, one
-per version of the plugin.
+per version of the plugin. With ``--into README.md`` the table replaces the one in that file.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,7 @@ FAULTS = {
     "A4": "`goAway` while a tool runs; chat messages queued across a restart",
     "A5": "the result reaches a connection that never issued the call",
     "A6": "the socket drops while the response is written, or before any reaction",
+    "A7": "the caller supplies a resumption handle and a context that has results",
     "A8": "an `AgentTask` is awaited inside a tool",
     "A9": "a tool hands over to another agent and returns a result",
     "A10": "the server cancels a call whose tool returns all the same",
@@ -31,6 +35,7 @@ FAULTS = {
     "A14": "several calls in one turn, a restart between their results",
     "A15": "a call is issued again after a reconnect, or delivered twice",
     "A16": "a result is too large, strange, or closes the connection",
+    "A17": "tools that do not block: speech goes on, scheduling survives a restart",
     "A18": "a `RealtimeModelFallbackAdapter` swaps its session with a result in flight",
     "A19": "outputs that are history, not answers",
     "B1": "speech trails a tool call",
@@ -54,37 +59,81 @@ FAULTS = {
 """Id and situation. A mark with another id is an error."""
 
 
+NOT_RUN = {
+    "C6": "the plugin has nothing that fails at once",
+    "C7": "what it raises ends the test, too",
+    "D5": "its scenarios drive this package's session without an agent",
+    "D6": "its scenarios drive this package's session without an agent",
+    "E10": "its scenarios drive this package's session without an agent",
+    "F7": "its scenarios drive this package's session without an agent",
+}
+"""Why no scenario of a fault is run with the plugin."""
+
+_MARKS = (
+    "<!-- faults: written by `python -m tests.faults --into README.md` -->",
+    "<!-- /faults -->",
+)
+_BETWEEN = re.compile("(?<={})\n.*?(?={})".format(*map(re.escape, _MARKS)), re.DOTALL)
+
+
 def table(runs: list[dict[str, Any]]) -> str:
     """A Markdown table of runs, one column for ours and one per version of the plugin."""
     plugins = [run["plugin"] for run in runs]
     head = ["Fault", "Situation", "This package", *(f"Plugin {version}" for version in plugins)]
     lines = [_row(head), _row(["---"] * len(head))]
+    not_run: list[str] = []
     for fault, situation in FAULTS.items():
-        rows = [run["faults"].get(fault) for run in runs]
-        seen = [row for row in rows if row is not None]
-        if not seen:
+        rows = [run["faults"].get(fault, {}) for run in runs]
+        if not any(rows):
             continue
-        ours = "passes" if all(row.get("ours") == "passes" for row in seen) else "FAILS"
-        plain = [row.get("plain", "not run") if row else "not run" for row in rows]
+        ours = "passes" if all(row.get("ours", "passes") == "passes" for row in rows) else "FAILS"
+        plain = [row.get("plain", "not run") for row in rows]
         lines.append(_row([fault, situation, ours, *plain]))
-    return "\n".join(lines)
+        if set(plain) == {"not run"}:
+            not_run.append(f"{fault} ({NOT_RUN[fault]})")
+    why = f"Not run with the plugin: {', '.join(not_run)}." if not_run else ""
+    return "\n".join([*lines, "", *textwrap.wrap(why, 100)])
 
 
 def _row(cells: list[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
+def written_into(text: str, table: str) -> str:
+    """The text with this table between its marks.
+
+    Raises:
+        ValueError: It has no marks.
+    """
+    if not _BETWEEN.search(text):
+        raise ValueError(f"no {_MARKS[0]} and {_MARKS[1]} to write between")
+    return _BETWEEN.sub(lambda _: f"\n\n{table}\n\n", text)
+
+
 def main(arguments: list[str]) -> int:
-    """Print the table of the runs in files, or of a run made now."""
-    if arguments:
-        print(table([json.loads(Path(name).read_text()) for name in arguments]))
-        return 0
+    """Print or write the table of the runs in files, or of a run made now."""
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
+    parser.add_argument("runs", nargs="*", type=Path, help="written by pytest --fault-table")
+    parser.add_argument("--into", type=Path, help="a file whose table is replaced")
+    given = parser.parse_args(arguments)
+    status, runs = 0, [json.loads(path.read_text()) for path in given.runs]
+    if not runs:
+        status, run = _run()
+        runs = [run]
+    if given.into is None:
+        print(table(runs))
+    else:
+        given.into.write_text(written_into(given.into.read_text(), table(runs)))
+    return status
+
+
+def _run() -> tuple[int, dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "faults.json"
         command = [sys.executable, "-m", "pytest", "-q", "-m", "fault", f"--fault-table={path}"]
         status = subprocess.run(command, check=False).returncode
-        print(table([json.loads(path.read_text())]))
-    return status
+        run: dict[str, Any] = json.loads(path.read_text())
+    return status, run
 
 
 if __name__ == "__main__":

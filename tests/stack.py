@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,29 +16,47 @@ from livekit.plugins.google import version as plugin_version
 from livekit.plugins.google.realtime import RealtimeModel as PluginModel
 
 from livekit_gemini_resilient import RealtimeModel, ResilienceOptions
-from livekit_gemini_resilient.testing import GeminiLiveServer, Reply
+from livekit_gemini_resilient.testing import GeminiLiveServer, Profile, Reply
+
+from .invariants import Excuses, Watch
 
 PROFILES = ["2.5-native-audio", "3.1-flash-live", "vertex-live-2.5"]
-"""Every family of servers that the simulator plays."""
+"""The families of which recordings are published."""
+
+NEWER = ["vertex-live-2.5-no-ids", "3.8-live", "3.8-extended-thinking"]
+"""Families that are simulated from documents and reports alone: no frame of them is published."""
+
+EVERY = [*PROFILES, *NEWER]
+"""Every family that the simulator plays."""
 
 PLUGIN = plugin_version.__version__
 
 
-def ours_and_plain(*, plain_survives: Collection[str] = ()) -> pytest.MarkDecorator:
-    """Run a scenario with ours on every profile, and with the google plugin, which must fail it.
+MUST_FAIL = pytest.mark.xfail(
+    strict=True, raises=AssertionError, reason=f"livekit-plugins-google {PLUGIN} has the fault"
+)
+"""For a scenario that is run with the google plugin."""
 
-    The plugin is run on one profile: its faults lie before the wire, and each run costs the time
-    in which nothing happens.
+
+def ours_and_plain(
+    *,
+    plain_survives: Collection[str] = (),
+    on: Mapping[str, str | Profile] | Collection[str] = PROFILES,
+) -> pytest.MarkDecorator:
+    """Run a scenario with ours on several profiles, and with the google plugin, which must fail it.
+
+    The plugin is run on the first: its faults lie before the wire, and each run costs the time in
+    which nothing happens.
 
     Args:
         plain_survives: Versions of the plugin that must pass it too.
+        on: The profiles, or names of them.
     """
-    must_fail = pytest.mark.xfail(
-        strict=True, raises=AssertionError, reason=f"livekit-plugins-google {PLUGIN} has the fault"
-    )
-    marks = () if PLUGIN in plain_survives else (must_fail,)
-    ours = [pytest.param(profile, False, id=f"ours-{profile}") for profile in PROFILES]
-    plain = pytest.param(PROFILES[0], True, id=f"plain-{PROFILES[0]}", marks=marks)
+    marks = () if PLUGIN in plain_survives else (MUST_FAIL,)
+    profiles = on if isinstance(on, Mapping) else {name: name for name in on}
+    ours = [pytest.param(p, False, id=f"ours-{name}") for name, p in profiles.items()]
+    name, first = next(iter(profiles.items()))
+    plain = pytest.param(first, True, id=f"plain-{name}", marks=marks)
     return pytest.mark.parametrize(("profile", "plain"), [*ours, plain])
 
 
@@ -121,6 +139,8 @@ class OnCall:
     """For a tool that is held by ``in_tool``."""
     arriving: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when LiveKit hands over the result."""
+    returns: Any = WEATHER
+    """What the tool returns, or raises."""
     runs: int = 0
     """How often the tool ran."""
     errors: list[Any] = field(default_factory=list)
@@ -172,10 +192,31 @@ class OnCall:
         await asyncio.wait_for(self.tool_may_return.wait(), 20)
 
     async def ask_and_hold(self) -> None:
-        """The caller asks for the weather, and the tool starts and is held."""
+        """The caller asks for the weather, and the tool starts and is held.
+
+        Raises:
+            AssertionError: It did not start.
+        """
         self.in_tool = self.hold_tool
         await self.server.caller_says("What is the weather in London?")
-        await asyncio.wait_for(self.tool_started.wait(), 10)
+        try:
+            await asyncio.wait_for(self.tool_started.wait(), self.patience)
+        except asyncio.TimeoutError:
+            raise AssertionError("the tool did not start") from None
+
+    async def arrives(self) -> None:
+        """Wait until LiveKit has handed over the result."""
+        await asyncio.wait_for(self.arriving.wait(), 10)
+        await asyncio.sleep(0)
+
+    async def becomes_resumable(self) -> None:
+        """Wait until the session has a handle, and so has read all that came before it."""
+
+        async def resumable() -> None:
+            while self.realtime.session_resumption_handle is None:  # noqa: ASYNC110, no event tells
+                await asyncio.sleep(0)
+
+        await asyncio.wait_for(resumable(), 10)
 
     async def add_tool(self) -> None:
         """Declare one more tool: the change that upstream replaces its socket for."""
@@ -188,7 +229,7 @@ class OnCall:
 
 def _tool(call: OnCall) -> Any:
     @function_tool
-    async def get_weather(city: str) -> str:
+    async def get_weather(city: str) -> Any:
         """Look up the weather.
 
         Args:
@@ -197,7 +238,9 @@ def _tool(call: OnCall) -> Any:
         call.runs += 1
         call.tool_started.set()
         await call.in_tool()
-        return WEATHER
+        if isinstance(call.returns, Exception):
+            raise call.returns
+        return call.returns
 
     return get_weather
 
@@ -237,6 +280,9 @@ async def on_call(
     plain: bool = False,
     resilience: ResilienceOptions | None = None,
     tools: list[Any] | None = None,
+    also: Collection[Any] = (),
+    chat_ctx: llm.ChatContext | None = None,
+    excused: Excuses | None = None,
     **options: Any,
 ) -> AsyncIterator[OnCall]:
     """An agent with a weather tool that has connected to the simulator.
@@ -246,14 +292,19 @@ async def on_call(
         plain: Use the google plugin's own model.
         resilience: Options of ours.
         tools: Tools in place of ``get_weather``.
+        also: Tools besides ``get_weather``.
+        chat_ctx: The first chat context.
+        excused: By function: why its results may be lost here.
         **options: Further arguments of the model.
     """
     arguments = {**server.model_options(), **options}
     model = PluginModel(**arguments) if plain else RealtimeModel(resilience=resilience, **arguments)
+    watch = Watch(model)
     call = OnCall(server, patience=1.5 if plain else 10.0)
     call.session = AgentSession(llm=model)
     call.session.output.audio = call.speaker
-    call.agent = Agent(instructions="Be brief.", tools=tools or [_tool(call)])
+    tools = tools or [_tool(call), *also]
+    call.agent = Agent(instructions="Be brief.", tools=tools, chat_ctx=chat_ctx)
     call.session.on("conversation_item_added", call.record)
     call.session.on("error", lambda event: call.errors.append(event.error))
     await call.session.start(call.agent)
@@ -261,6 +312,7 @@ async def on_call(
     try:
         await connected_client(call.realtime)
         yield call
+        await watch.nothing_pends(excused or {})
     finally:
         # LiveKit waits for tools when it closes
         call.tool_may_return.set()
@@ -271,3 +323,4 @@ async def on_call(
                 await call.realtime.aclose()
         await call.session.aclose()
         await model.aclose()
+    await watch.all_is_over(server, excused or {})

@@ -15,16 +15,13 @@ from livekit_gemini_resilient import Behaviour, ResilienceOptions
 from livekit_gemini_resilient.testing import PROFILES, Call, GeminiLiveServer, Say
 
 from .direct import connected, get_time, get_weather
-from .stack import book_table
+from .stack import NEWER, book_table
 from .test_update_tools_mid_turn import CASES, Case, survives
-
-FAMILIES = ["vertex-live-2.5-no-ids", "3.8-live", "3.8-extended-thinking"]
-"""Families that are simulated from documents and reports alone: no frame of them is published."""
 
 TREATMENTS = ["answer", "empty_turn", "swallow", 1007, 1008]
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", NEWER)
 @pytest.mark.parametrize("case", [pytest.param(c, marks=c.faults, id=str(c)) for c in CASES])
 async def test_result_survives_update_tools_on_newer_families(case: Case, family: str) -> None:
     """Non-blocking tools, several utterances, calls without ids: the same promise."""

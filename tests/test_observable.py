@@ -76,7 +76,11 @@ async def test_a_result_that_no_connection_could_carry_ends_as_undelivered() -> 
     """Closing the session says so; afterwards nothing is pending for anybody."""
     settled: list[ReportOutcome] = []
     script = [Call("get_weather")]
-    async with GeminiLiveServer(script, strict=False) as server, connected(server) as direct:
+    excused = {"get_weather": "no connection can carry it"}
+    async with (
+        GeminiLiveServer(script) as server,
+        connected(server, excused=excused) as direct,
+    ):
         direct.session.on("tool_result_settled", settled.append)
         await server.caller_says("What is the weather in London?")
         call = await direct.call()
@@ -90,7 +94,7 @@ async def test_a_result_that_no_connection_could_carry_ends_as_undelivered() -> 
 
 async def test_a_defect_of_the_adapter_ends_the_session_with_an_error_that_carries_it() -> None:
     """Nobody awaits the main task: what ends it is reported, and nothing hangs."""
-    async with GeminiLiveServer(strict=False) as server, connected(server) as direct:
+    async with GeminiLiveServer() as server, connected(server) as direct:
 
         def breaks() -> tuple[InputPushed, ...]:
             raise RuntimeError("a defect")

@@ -97,8 +97,7 @@ async def phase(server: GeminiLiveServer, call: OnCall, where: Phase) -> AsyncIt
         yield
         await held.reached()
         release_tool(call)
-        await asyncio.wait_for(call.arriving.wait(), 10)
-        await asyncio.sleep(0)
+        await call.arrives()
 
 
 def release_tool(call: OnCall) -> None:

@@ -222,11 +222,13 @@ class Conversation:
                     self._audience.left(now=now)
             case RestartRequested(cause=cause):
                 self._rotation.request(cause, call_open=self.ledger.running, now=now)
-            case InstructionsChanged(text=text) if self._prompts.can_inform:
-                self._telling.instructions = text
-            case InstructionsChanged():
-                cause = RestartCause.INSTRUCTIONS
-                self._rotation.request(cause, call_open=self.ledger.running, now=now)
+            case InstructionsChanged(text=text):
+                if self._prompts.can_inform and not self._held_by_call:
+                    self._telling.instructions = text
+                else:
+                    # a model that waits for a tool takes no content, and its answer is to obey
+                    cause, call_open = RestartCause.INSTRUCTIONS, self.ledger.running
+                    self._rotation.request(cause, call_open=call_open, now=now)
             case ReplyRequested():
                 self._reply_requested(event, now)
             case ReplyWithdrawn(request=request):
@@ -257,7 +259,8 @@ class Conversation:
         if frame.user_words and self._prompts.is_echo(frame.user_words):
             frame = replace(frame, user_words="")
         self._show(self.turn.receive(frame, now=now))
-        self.ledger.cancel(frame.cancelled)
+        unnamed = self.ledger.unnamed(self.link.number) if frame.cancels_unnamed else ()
+        self.ledger.cancel((*frame.cancelled, *unnamed))
         if frame.handle is not None:
             self.link.handle = frame.handle
             self.history.handle_received()
@@ -307,7 +310,7 @@ class Conversation:
     def _reply_requested(self, event: ReplyRequested, now: float) -> None:
         if self.link.has_ended:
             refused = ReplyRefused("the session has no connection", "start a new session")
-        elif self.ledger.running and self._tools_block:
+        elif self._held_by_call and not self._rotation.waits_for_no_call:
             refused = ReplyRefused(
                 "a tool is running and the model waits for its result",
                 "return from the tool first, or declare tools as NON_BLOCKING",
@@ -329,10 +332,7 @@ class Conversation:
         self.history.connection_opened(resumed=self.link.resumed)
         self._intake.connected(event.items)
         if from_outside:
-            # what the caller's own handle covers is taken to be the context it came with
-            for item in event.items:
-                self.history.heard(item.result.call_id if item.result else item.item_id)
-            self.history.handle_received()
+            self.history.handle_supplied(event.items)
         if self.link.resumed:
             settling = self._telling.settle(self.link.number, now=now)
             self._out += settling
@@ -393,6 +393,12 @@ class Conversation:
         self._prompts.history_is_told()
         for piece in self.uplink.drain():
             self._out.append(SendInput(piece=piece))
+
+    @property
+    def _held_by_call(self) -> bool:
+        """Whether the model waits for a tool that runs; on a new connection it would not."""
+        waits = self.link.is_up and self.ledger.open_on(self.link.number)
+        return waits and self.ledger.running and self._tools_block
 
     @property
     def _blocked(self) -> bool:

@@ -36,6 +36,7 @@ Rules that will not fit the two tables:
 * A call that is issued again, since a snapshot forgot it, is answered from the first run.
 * A reply that nobody took, since an agent is being replaced by another, is due once more, in words,
   to whoever listens next; a call that nobody took is answered with an error.
+* Calls without ids are told apart by name and order alone: their responses keep the order.
 * A cancelled call gets no response. If its tool completed all the same, the model is told what
   was done, without being asked for a reply.
 """
@@ -97,8 +98,10 @@ class Ledger:
             elsewhere = record.issued_on not in (0, connection)
             failed = record.result is not None and record.result.is_error
             same = (record.call.name, record.call.arguments) == (call.name, call.arguments)
-            untold = record.known is Known.NO and not record.cancelled
-            if elsewhere and same and untold and not failed:
+            # a server that was settled and makes the call again took no notice of that
+            settled = record.route is Route.SETTLE and record.reply is not Reply.STARTED
+            told = record.known is not Known.NO and not (record.known is Known.TOLD and settled)
+            if elsewhere and same and not told and not failed and not record.cancelled:
                 return record
         return None
 
@@ -143,6 +146,15 @@ class Ledger:
             record.cancelled = True
             record.reply = Reply.NONE
 
+    def unnamed(self, connection: int) -> tuple[str, ...]:
+        """Ids of the calls that a cancellation without ids is about.
+
+        Those that this connection waits for; if there are none, those whose responses crossed it.
+        """
+        issued = [r for r in self if r.issued_on == connection and not r.call.has_id]
+        waiting = [r for r in issued if r.waits_on(connection)]
+        return tuple(r.call.call_id for r in waiting or issued)
+
     def watch(self, *, now: float, timeout: float | None) -> None:
         """Give every running tool its deadline; ``None`` gives none."""
         for record in self:
@@ -168,11 +180,15 @@ class Ledger:
 
     def tell_by_response(self, connection: int) -> tuple[ToolResult, ...]:
         """Results to write as responses to the connection that issued their calls, once."""
-        return tuple(
-            self._tell(record, connection, Route.RESPONSE)
-            for record in self
-            if record.owed and record.waits_on(connection)
-        )
+        told: list[ToolResult] = []
+        unfinished: set[str] = set()
+        for record in [r for r in self if r.waits_on(connection)]:
+            # calls without ids are answered in their order, or the server would mix them up
+            if record.owed and (record.call.has_id or record.call.name not in unfinished):
+                told.append(self._tell(record, connection, Route.RESPONSE))
+            else:
+                unfinished.add(record.call.name)
+        return tuple(told)
 
     def settle(
         self, connection: int, still_running: Callable[[ToolCall], ToolResult]
@@ -264,15 +280,15 @@ class Ledger:
 
         Args:
             connection: Where it does.
-            about_other: This need not be about any result: it trails the calls that a blocking
-                model waits for, or speaks to words of the caller where tools do not block.
+            about_other: It speaks to words of the caller where tools do not block. A result that
+                wants no reply has no other sign than that the model went on.
 
         Returns:
             Ids of the results that this generation is evidence for, once it completes.
         """
-        if about_other:
-            return ()
         told = [r for r in self if self._is_told(r, connection)]
+        if about_other:
+            told = [r for r in told if r.reply is Reply.NONE and r.route is not Route.SETTLE]
         for record in told:
             if record.reply is Reply.DUE:
                 record.reply = Reply.STARTED

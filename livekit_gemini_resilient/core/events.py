@@ -20,6 +20,9 @@ class ToolCall:
     """Name of the function."""
     arguments: str
     """The arguments as JSON text with sorted keys, so that equal calls are equal strings."""
+    has_id: bool = True
+    """Whether the server sent an id. Without one it can only match a response by the name, and a
+    cancellation names nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +123,8 @@ class ServerFrame:
     """Why these calls may not run (``tool_choice="none"``); ``None`` if they may."""
     cancelled: tuple[str, ...] = ()
     """Ids of calls that the server no longer wants answered."""
+    cancels_unnamed: bool = False
+    """It wants no answer to the calls that came without an id."""
     interrupted: bool = False
     """The server stopped its own generation."""
     generation_complete: bool = False

@@ -42,6 +42,20 @@ class History:
         """A usable handle arrived; it covers what the server has consumed."""
         self._covered = set(self._known)
 
+    def handle_supplied(self, items: Sequence[HistoryItem]) -> None:
+        """The caller's own handle is taken to cover the context that it came with.
+
+        Results after the model's last words are left out: no handle holds an open call (observed),
+        and to be told a result twice as history is better than never.
+        """
+        spoke = [n for n, item in enumerate(items) if item.role == "model"]
+        for number, item in enumerate(items):
+            if item.result is None:
+                self.heard(item.item_id)
+            elif spoke and number < spoke[-1]:
+                self.heard(item.result.call_id)
+        self.handle_received()
+
     def connection_opened(self, *, resumed: bool) -> None:
         """A connection begins with what its handle covers, or with nothing."""
         self._known = set(self._covered) if resumed else set()

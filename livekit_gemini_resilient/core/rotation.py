@@ -83,6 +83,12 @@ class Rotation:
         """Whether a restart is waiting."""
         return self._waits_since is not None
 
+    @property
+    def waits_for_no_call(self) -> bool:
+        """Whether a request is waiting that is served although a call is open."""
+        at_once = self._at_pause or self._when in (RestartWhen.NOW, RestartWhen.PAUSE)
+        return self.requested and at_once
+
     def request(self, cause: RestartCause, *, call_open: bool, now: float) -> None:
         """Remember a request; it joins one that is waiting already."""
         if self._waits_since is None:

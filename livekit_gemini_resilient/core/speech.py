@@ -191,9 +191,10 @@ class Speech:
         to_caller = self._caller_spoke and self._caller_first
         if self._generation:
             self._generation.answers_caller = to_caller
-            self._generation.evidence = self._ledger.generation_started(
-                connection, about_other=open_call or to_caller
-            )
+            if not open_call:
+                self._generation.evidence = self._ledger.generation_started(
+                    connection, about_other=to_caller
+                )
             if self._generation.is_skipped:
                 self._shown += self._unheard(self._generation)
         self._caller_spoke = False

@@ -24,7 +24,9 @@ class Profile:
 
     call_ids: Literal["function-call-N", "fc_N", "uuid", "none"]
     """Style of the ids of function calls (recorded). ``"none"``: calls carry no id, a response is
-    matched by name, and one with an id is refused with 1007 (observed on Vertex in 2025)."""
+    matched by name, and one with an id is refused with 1007 (observed on Vertex in 2025). Nobody
+    has reported such calls on the Gemini API, where the SDK sends no response without the field:
+    there the empty id, which in protobuf JSON is none, is required (inferred)."""
 
     audio_mime: str
     """``mimeType`` of 24 kHz mono s16le audio; Vertex names no rate (recorded)."""

@@ -88,6 +88,9 @@ class Responses:
             str(response.get("scheduling") or within or ""),
             bool(response.get("will_continue")),
         )
+        if told.verdict not in ("accepted", "duplicate") and self._answered(call_id):
+            # nobody has reported what it meets; a client that counts on it being ignored is wrong
+            self._breach(f"a second response to {name} ({call_id})")
         self._record.tool_responses.append(told)
         self._service.tool_responses.append(told)
         if call is None:
@@ -101,6 +104,11 @@ class Responses:
                 code = self._service.profile.duplicate_response
                 raise Refused("a second response", code=code)
         return _Effect.NOTHING
+
+    def _answered(self, call_id: str) -> bool:
+        """Return whether this connection has got a whole response with that id."""
+        earlier = self._record.tool_responses
+        return any(r.id == call_id and not r.will_continue for r in earlier if r.id)
 
     def _accept(self, call: IssuedCall, told: ToolResponse) -> _Effect:
         profile = self._service.profile

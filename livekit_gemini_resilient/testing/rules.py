@@ -148,8 +148,10 @@ def check_responses(profile: Profile, responses: list[dict[str, Any]]) -> None:
     for response in responses:
         if unknown := response.keys() - _RESPONSE_FIELDS:
             raise Refused(f"a function response has no field {', '.join(sorted(unknown))}")
-        if profile.api == "gemini" and not response.get("id"):
+        if profile.api == "gemini" and response.get("id") is None:
             raise Refused("a function response without an id (the SDK refuses to send it)")
+        if profile.api == "gemini" and profile.call_ids != "none" and not response["id"]:
+            raise Refused("a function response without an id: the empty one is none")
         if profile.call_ids == "none" and response.get("id"):
             raise Refused("a function response with an id, which this server never issued")
         if response.get("scheduling", "SILENT") not in _SCHEDULING:

@@ -54,6 +54,17 @@ class Verbs(Judge):
         model.interrupt(turn_complete=turn_complete)
         model.take_queue()
 
+    async def answer_unasked(self, *, connection: Connection | None = None) -> None:
+        """Let the model go on by itself with what it knows, as if the caller had just said it.
+
+        Not known to be real: a model that was resumed from before a call may make the call again
+        without having been asked anything new (inferred).
+
+        Args:
+            connection: where; the current one by default.
+        """
+        self._intake(connection).model.hear(None, "caller")
+
     async def cancel_calls(
         self, *names: str, interrupted: bool = False, connection: Connection | None = None
     ) -> None:

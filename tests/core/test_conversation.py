@@ -519,6 +519,42 @@ def test_a_reply_asked_for_while_a_blocking_call_is_open_fails_at_once() -> None
     assert driver.outcome("c1") == [Outcome.REPLIED]
 
 
+@pytest.mark.parametrize("lost", [True, False], ids=["lost", "about to be replaced"])
+def test_a_reply_asked_for_while_a_call_loses_its_connection_comes_on_the_next(lost: bool) -> None:
+    """A session that LiveKit keeps for an ``AgentTask``: the new connection waits for no tool."""
+    driver = conversation(handle="fresh", foreign="ignored")
+    if lost:
+        driver.lose()
+    else:
+        driver.request_restart(RestartCause.INSTRUCTIONS)
+    driver.feed(ReplyRequested(request=7, instructions="Ask for consent."))
+    driver.settle()
+    assert driver.failed == []
+    assert driver.answered == [7]
+    driver.returns(result("c1"))
+    driver.settle()
+    assert driver.outcome("c1") == [Outcome.REPLIED]
+
+
+def test_a_change_that_waits_for_the_call_does_not_free_the_model() -> None:
+    """C6: the voice is changed at the end of the turn, which needs the result."""
+    driver = conversation(handle="fresh", foreign="ignored")
+    driver.request_restart(RestartCause.OPTIONS)
+    driver.feed(ReplyRequested(request=7))
+    assert driver.failed == [7]
+
+
+def test_instructions_that_change_while_a_call_is_open_need_a_new_connection() -> None:
+    """No content is taken then, and the next reply is to obey them."""
+    driver = conversation(handle="fresh", foreign="ignored")
+    driver.feed(InstructionsChanged(text="Be brief."))
+    driver.settle()
+    assert len(driver.reconnects) == 1
+    assert not any(
+        t.role == "system" for e in driver.written if isinstance(e, SendContent) for t in e.turns
+    )
+
+
 def test_a_reply_asked_for_after_a_result_was_told_comes_after_the_reply_to_it() -> None:
     """Words of ours never cut the reply to a result."""
     driver = conversation(handle="fresh", foreign="ignored")

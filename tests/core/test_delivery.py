@@ -17,6 +17,7 @@ from hypothesis.stateful import (
 from livekit_gemini_resilient.core import wording
 from livekit_gemini_resilient.core.delivery import Ledger
 from livekit_gemini_resilient.core.effects import Outcome
+from livekit_gemini_resilient.core.events import ToolCall
 from livekit_gemini_resilient.core.record import Known, Record, Reply, Route
 
 from .driver import call, result
@@ -91,6 +92,14 @@ def test_a_generation_about_something_else_proves_nothing() -> None:
     told(ledger)
     assert ledger.generation_started(1, about_other=True) == ()
     assert record(ledger).reply is Reply.DUE
+
+
+def test_any_later_generation_shows_that_a_result_without_a_reply_arrived() -> None:
+    """A17: the model never speaks of it, so there is no other sign."""
+    ledger = produced(reply=False)
+    told(ledger)
+    evidence = ledger.generation_started(1, about_other=True)
+    assert ledger.generation_completed(evidence) == [("c1", Outcome.KNOWN)]
 
 
 def test_a_generation_on_another_connection_proves_nothing() -> None:
@@ -274,6 +283,49 @@ def test_a_cancelled_id_leaves_the_rest_of_its_batch_alone() -> None:
     ledger.issue(call("c2"), 1)
     ledger.cancel(["c2"])
     assert told(ledger) == ["c1"]
+
+
+def unnamed(call_id: str, name: str = "lookup") -> ToolCall:
+    """A call that came without an id."""
+    return replace(call(call_id, name), has_id=False)
+
+
+def test_calls_without_ids_are_answered_in_their_order() -> None:
+    """A11: the server takes a response for the first open call of that name."""
+    ledger = Ledger()
+    for asked in (unnamed("c1"), unnamed("c2"), unnamed("c3", "other"), call("c4")):
+        ledger.issue(asked, 1)
+    for call_id in ("c2", "c3", "c4"):
+        ledger.produce(result(call_id))
+    assert told(ledger) == ["c3", "c4"]
+    ledger.produce(result("c1"))
+    assert told(ledger) == ["c1", "c2"]
+
+
+def test_a_result_does_not_wait_for_an_earlier_call_that_nobody_waits_for() -> None:
+    """A11: a tool that takes too long, and one that was cancelled."""
+    ledger = Ledger()
+    for call_id in ("c1", "c2", "c3"):
+        ledger.issue(unnamed(call_id), 1)
+    ledger.watch(now=0.0, timeout=60.0)
+    ledger.produce(result("c3"))
+    ledger.cancel(["c1"])
+    assert told(ledger) == []
+    ledger.expire(1, now=60.0)
+    assert told(ledger) == ["c3"]
+
+
+def test_a_cancellation_without_ids_is_about_the_open_calls_without_ids() -> None:
+    """A10: or about those whose response crossed it, if none is open."""
+    ledger = Ledger()
+    for asked, connection in ((unnamed("c0"), 1), (unnamed("c1"), 2), (unnamed("c2", "other"), 2)):
+        ledger.issue(asked, connection)
+    ledger.issue(call("c3"), 2)
+    ledger.produce(result("c1"))
+    ledger.tell_by_response(2)
+    assert ledger.unnamed(2) == ("c2",)
+    ledger.cancel(["c2"])
+    assert ledger.unnamed(2) == ("c1", "c2")
 
 
 def test_a_silent_model_is_asked_once_and_given_up_then() -> None:

@@ -54,6 +54,15 @@ def test_a_resumed_connection_is_told_what_its_handle_does_not_cover() -> None:
     assert told(history, message("a"), message("b")) == ["b"]
 
 
+def test_a_supplied_handle_covers_all_but_results_after_the_last_words_of_the_model() -> None:
+    """A7: it cannot hold a call that had no answer yet."""
+    history = History()
+    later = HistoryItem(item_id="i4", kind=ItemKind.OUTPUT, result=result("c2"))
+    items = [message("a"), CALL, OUTPUT, message("b", role="model"), message("c"), later]
+    history.handle_supplied(items)
+    assert told(history, *items) == ["c2"]
+
+
 def test_what_was_written_counts_for_a_handle_once_the_model_has_spoken() -> None:
     """Before that it may still have been on its way."""
     history = History()

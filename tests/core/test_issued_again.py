@@ -48,11 +48,13 @@ def test_a_forgotten_call_is_answered_from_the_first_run(answered: bool, again: 
 
 
 @pytest.mark.fault("A15")
-def test_a_forgotten_call_that_was_settled_is_answered_all_the_same() -> None:
+@pytest.mark.parametrize("waited", [True, False], ids=["in vain", "within the grace"])
+def test_a_forgotten_call_that_was_settled_is_answered_all_the_same(waited: bool) -> None:
     """The response that settled carried the id of an exchange that the server gave up."""
     ledger = lost(answered=True)
     ledger.settle(2, lambda c: result(c.call_id))
-    ledger.settle_failed(2)
+    if waited:
+        ledger.settle_failed(2)
     assert ledger.rejoin(AGAIN, 2, new_input=False)
     assert ids(ledger, 2) == ["c9"]
     assert ledger.to_say(2) == ()

@@ -75,6 +75,20 @@ async def test_a_server_may_answer_with_an_empty_turn(dial: Dial) -> None:
     assert server.tool_responses[0].verdict == "settled"
 
 
+@pytest.mark.parametrize("how", ["ignore", "answer", "empty_turn"])
+async def test_a_second_foreign_response_is_a_breach(dial: Dial, how: str) -> None:
+    """One response per id and connection, whatever it meets."""
+    script = [Say("It is 42.")] * 2 if how == "answer" else []
+    async with GeminiLiveServer(script, profile=treating(how)) as server:
+        client = await dial(server)
+        for _ in range(2):
+            await client.send(response("elsewhere"))
+        await server.until(lambda: len(server.tool_responses) == 2, "both responses")
+        assert len(server.forgive("a second response to lookUp (elsewhere)")) == 1
+        if how == "answer":
+            await server.replied(2)
+
+
 @pytest.mark.parametrize("code", [1007, 1008])
 async def test_a_server_may_refuse_on_a_resumed_connection(
     dial: Dial, code: Literal[1007, 1008]

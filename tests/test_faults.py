@@ -1,0 +1,64 @@
+"""The table of faults in the README is that of the tests."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .faults import FAULTS, NOT_RUN, table, written_into
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+_, _, SECTION = README.partition("\n## Faults\n")
+ROWS = {
+    fault: cells.split(" | ")
+    for fault, cells in re.findall(r"^\| ([A-F]\d+) \| (.*) \|$", SECTION, re.MULTILINE)
+}
+
+
+def test_the_readme_has_a_row_for_every_fault_that_has_tests(tmp_path: Path) -> None:
+    """By collection; and "not run" stands where no test runs the plugin."""
+    path = tmp_path / "faults.json"
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", "fault"]
+    subprocess.run(
+        [*command, f"--fault-table={path}"], cwd=ROOT, check=True, capture_output=True, timeout=120
+    )
+    collected = json.loads(path.read_text())["faults"]
+    assert list(ROWS) == [fault for fault in FAULTS if fault in collected]
+    without_plain = {fault for fault, row in collected.items() if "plain" not in row}
+    assert {
+        fault for fault, cells in ROWS.items() if set(cells[2:]) == {"not run"}
+    } == without_plain
+    assert set(NOT_RUN) == without_plain
+
+
+def test_every_row_says_that_this_package_passes() -> None:
+    """In the words of ``FAULTS``, with a column for each version of the plugin that was run."""
+    assert {fault: cells[0] for fault, cells in ROWS.items()} == {f: FAULTS[f] for f in ROWS}
+    assert {cells[1] for cells in ROWS.values()} == {"passes"}
+    assert "| Plugin 1.8.9 | Plugin 1.6.5 |" in SECTION
+
+
+def test_a_row_fails_if_it_fails_with_one_version() -> None:
+    """The two runs need not have the same rows."""
+    newest = {"plugin": "2", "faults": {"A1": {"ours": "passes", "plain": "has it"}, "C6": {}}}
+    oldest = {"plugin": "1", "faults": {"A1": {"ours": "fails"}, "D6": {"ours": "passes"}}}
+    rows = table([newest, oldest]).splitlines()
+    assert rows[0].endswith("| This package | Plugin 2 | Plugin 1 |")
+    assert rows[2].endswith("| FAILS | has it | not run |")
+    assert rows[3].startswith("| D6 |")
+    assert f"D6 ({NOT_RUN['D6']})" in " ".join(rows)
+
+
+def test_the_table_is_written_between_its_marks() -> None:
+    """What stands around it stays; without marks there is nowhere to write."""
+    before, _, _ = README.partition("| Fault |")
+    assert written_into(README, "a table").startswith(f"{before}a table\n")
+    assert "| Fault |" not in written_into(README, "a table")
+    with pytest.raises(ValueError, match="to write between"):
+        written_into("nothing", "a table")
