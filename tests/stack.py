@@ -283,6 +283,7 @@ async def on_call(
     also: Collection[Any] = (),
     chat_ctx: llm.ChatContext | None = None,
     excused: Excuses | None = None,
+    unheard: int = 0,
     **options: Any,
 ) -> AsyncIterator[OnCall]:
     """An agent with a weather tool that has connected to the simulator.
@@ -295,6 +296,7 @@ async def on_call(
         also: Tools besides ``get_weather``.
         chat_ctx: The first chat context.
         excused: By function: why its results may be lost here.
+        unheard: Replies to one result that LiveKit lets pass by here.
         **options: Further arguments of the model.
     """
     arguments = {**server.model_options(), **options}
@@ -323,4 +325,4 @@ async def on_call(
                 await call.realtime.aclose()
         await call.session.aclose()
         await model.aclose()
-    await watch.all_is_over(server, excused or {})
+    await watch.all_is_over(server, excused or {}, unheard)

@@ -68,7 +68,7 @@ async def hears_one_reply(profile: str, plain: bool, tools: str, *, greets: bool
     ]
     async with (
         GeminiLiveServer(script, profile=profile) as server,
-        on_call(server, plain=plain, tools=[transfer]) as call,
+        on_call(server, plain=plain, tools=[transfer], unheard=1) as call,
     ):
         await server.caller_says("Is my account settled?")
         await call.says_within(WELCOME)
@@ -144,7 +144,7 @@ async def test_a_call_that_an_agent_on_its_way_out_lets_pass_by_is_answered_with
     transfer = transfer_to(tools, greets=False, spare=[weather])
     async with (
         GeminiLiveServer(script, profile=profile) as server,
-        on_call(server, plain=plain, tools=[transfer, weather]) as call,
+        on_call(server, plain=plain, tools=[transfer, weather], unheard=1) as call,
     ):
         call.agent.on_exit = on_exit  # type: ignore[method-assign]
         await server.caller_says("Is my account settled?")

@@ -181,7 +181,7 @@ class Conversation:
     @property
     def pending_results(self) -> tuple[ToolResult, ...]:
         """Results that wait for a connection, or were told and not seen to arrive."""
-        return self.ledger.pending
+        return () if self.link.has_ended else self.ledger.pending
 
     @property
     def announces_history(self) -> bool:
