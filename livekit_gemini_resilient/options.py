@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
+from enum import Enum
 
 from .core.errors import ConfigurationError
+from .core.requests import ReplyDuringCall
 from .core.rotation import RestartWhen
 
 
@@ -49,6 +51,11 @@ class ResilienceOptions:
     never hands over a result that it cannot serialise. ``None`` lets the model wait for ever. More
     than 0."""
 
+    reply_during_call: ReplyDuringCall | str = ReplyDuringCall.FAIL
+    """What ``generate_reply`` does while a tool runs that the model waits for: ``"fail"`` (at once,
+    with ``llm.RealtimeError``) or ``"interim"`` (the call is answered "still running", the reply is
+    spoken, and the result is told when it comes)."""
+
     close_timeout: float = 3.0
     """Seconds that the closing handshake of an old connection may take before it is aborted.
     1.4 to 3 s were observed. More than 0."""
@@ -81,7 +88,8 @@ class ResilienceOptions:
 
     def __post_init__(self) -> None:
         """Check every value."""
-        self._check_restart_when()
+        self._check_choice("restart_when", RestartWhen)
+        self._check_choice("reply_during_call", ReplyDuringCall)
         may_be_zero = {
             "go_away_margin",
             "settle_grace",
@@ -91,7 +99,7 @@ class ResilienceOptions:
         }
         may_be_none = {"ping_interval", "ping_timeout", "tool_answer_timeout"}
         for field in fields(self):
-            if field.name == "restart_when":
+            if field.name in ("restart_when", "reply_during_call"):
                 continue
             value = getattr(self, field.name)
             if value is None and field.name in may_be_none:
@@ -100,13 +108,13 @@ class ResilienceOptions:
         if not isinstance(self.max_result_bytes, int):
             raise ConfigurationError("max_result_bytes", self.max_result_bytes, "a whole number")
 
-    def _check_restart_when(self) -> None:
+    def _check_choice(self, name: str, choices: type[Enum]) -> None:
+        value = getattr(self, name)
         try:
-            when = RestartWhen(self.restart_when)
+            object.__setattr__(self, name, choices(value))
         except ValueError:
-            names = ", ".join(repr(when.value) for when in RestartWhen)
-            raise ConfigurationError("restart_when", self.restart_when, f"one of {names}") from None
-        object.__setattr__(self, "restart_when", when)
+            names = ", ".join(repr(choice.value) for choice in choices)
+            raise ConfigurationError(name, value, f"one of {names}") from None
 
 
 def _check_number(name: str, value: object, *, zero: bool) -> None:

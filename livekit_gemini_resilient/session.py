@@ -29,6 +29,7 @@ from .core.effects import (
     ReportReconnected,
     SendContent,
     SendInput,
+    SendRequest,
     SendText,
     SendToolResponse,
 )
@@ -50,7 +51,7 @@ from .core.events import (
 from .options import ResilienceOptions
 from .replies import Replies
 from .stage import Stage
-from .upstream import PluginModel, PluginSession
+from .upstream import PluginModel, PluginSession, stamps_words
 from .wire import logger
 
 _CLOSED = ReplyRefused("the session is closed", "start a new one")
@@ -81,12 +82,14 @@ class RealtimeSession(PluginSession):
             max_retry=self.conn_options.max_retry,
             retry_interval=self.conn_options.retry_interval,
             tools_block=self.tools_block,
+            may_stay_silent=self.may_stay_silent,
+            final_at_reply=not stamps_words(),
         )
         self._effects: deque[Effect] = deque()
         self._carrying_out = False
         self._timer: asyncio.TimerHandle | None = None
         self._next_dial: Dial | None = None
-        self._outgoing: asyncio.Queue[wire.Frame] = asyncio.Queue()
+        self._outgoing: asyncio.Queue[wire.Frame | SendRequest] = asyncio.Queue()
         self._session_should_close = asyncio.Event()
         self._replies = Replies(lambda n: self._receive(ReplyWithdrawn(request=n)))
         self._stage = Stage(self, self._replies.answer)
@@ -258,7 +261,7 @@ class RealtimeSession(PluginSession):
 
     def _run(self, effect: Effect) -> None:
         match effect:
-            case SendToolResponse() | SendContent() | SendText() | SendInput():
+            case SendToolResponse() | SendContent() | SendText() | SendRequest() | SendInput():
                 self._outgoing.put_nowait(effect)
             case Dial():
                 self._next_dial = effect
@@ -344,7 +347,8 @@ class RealtimeSession(PluginSession):
         self._receive(Connected(connection=number, items=self.history_items()))
         tasks: list[asyncio.Task[Any]] = [
             asyncio.create_task(
-                wire.write_all(self._outgoing, connection, self), name="gemini-resilient-send"
+                wire.write_all(self._outgoing, self._replies.awaited, connection, self),
+                name="gemini-resilient-send",
             ),
             asyncio.create_task(
                 wire.read_all(self._receive, connection, self, number), name="gemini-resilient-recv"

@@ -21,7 +21,7 @@ from .core.effects import (
     ReportUsage,
     Transcribe,
 )
-from .upstream import Generation, PluginSession, audio_frame, wall_clock
+from .upstream import Generation, PluginSession, audio_frame, stamps_words, wall_clock
 
 Answer = Callable[[int, llm.GenerationCreatedEvent], bool]
 """Hands a generation to the ``generate_reply`` with that number; whether anyone waited for it."""
@@ -116,7 +116,7 @@ class Stage:
             item_id=effect.item_id, transcript=effect.text, is_final=effect.is_final
         )
         # newer agents place the caller's message where it was spoken
-        if hasattr(event, "turn_started_at"):
+        if stamps_words():
             event.turn_started_at = started_at
         self._session.emit("input_audio_transcription_completed", event)
         if effect.is_final:

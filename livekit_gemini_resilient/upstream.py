@@ -160,6 +160,11 @@ class PluginSession(plugin.RealtimeSession):
         return bool(self._opts.tool_behavior != types.Behavior.NON_BLOCKING)
 
     @property
+    def may_stay_silent(self) -> bool:
+        """Whether the setup lets the model decide whether to answer (proactive audio)."""
+        return bool(is_given(self._opts.proactivity) and self._opts.proactivity)
+
+    @property
     def takes_instructions_in_place(self) -> bool:
         """On Vertex AI a ``system`` turn replaces the instruction (documented)."""
         return bool(self._opts.vertexai)
@@ -320,6 +325,12 @@ def audio_frame(data: bytes) -> rtc.AudioFrame:
         num_channels=plugin.OUTPUT_AUDIO_CHANNELS,
         samples_per_channel=samples,
     )
+
+
+def stamps_words() -> bool:
+    """Whether the caller's message carries the time at which it began (newer than 1.6.5)."""
+    event = llm.InputTranscriptionCompleted(item_id="", transcript="", is_final=False)
+    return hasattr(event, "turn_started_at")
 
 
 def wall_clock() -> float:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,15 +17,24 @@ from livekit.plugins.google import version as plugin_version
 from livekit.plugins.google.realtime import RealtimeModel as PluginModel
 
 from livekit_gemini_resilient import RealtimeModel, ResilienceOptions
+from livekit_gemini_resilient.testing import PROFILES as EVERY_PROFILE
 from livekit_gemini_resilient.testing import GeminiLiveServer, Reply
 
 PROFILES = ["2.5-native-audio", "3.1-flash-live", "vertex-live-2.5"]
+"""Families of servers whose frames were published."""
+
+FAMILIES = list(EVERY_PROFILE)
 """Every family of servers that the simulator plays."""
 
 PLUGIN = plugin_version.__version__
 
 
-def ours_and_plain(*, plain_survives: Collection[str] = ()) -> pytest.MarkDecorator:
+def ours_and_plain(
+    *,
+    plain_survives: Collection[str] = (),
+    profiles: Sequence[str] = PROFILES,
+    plain_on: str = PROFILES[0],
+) -> pytest.MarkDecorator:
     """Run a scenario with ours on every profile, and with the google plugin, which must fail it.
 
     The plugin is run on one profile: its faults lie before the wire, and each run costs the time
@@ -32,13 +42,15 @@ def ours_and_plain(*, plain_survives: Collection[str] = ()) -> pytest.MarkDecora
 
     Args:
         plain_survives: Versions of the plugin that must pass it too.
+        profiles: Where ours is run.
+        plain_on: Where the plugin is run.
     """
     must_fail = pytest.mark.xfail(
         strict=True, raises=AssertionError, reason=f"livekit-plugins-google {PLUGIN} has the fault"
     )
     marks = () if PLUGIN in plain_survives else (must_fail,)
-    ours = [pytest.param(profile, False, id=f"ours-{profile}") for profile in PROFILES]
-    plain = pytest.param(PROFILES[0], True, id=f"plain-{PROFILES[0]}", marks=marks)
+    ours = [pytest.param(profile, False, id=f"ours-{profile}") for profile in profiles]
+    plain = pytest.param(plain_on, True, id=f"plain-{plain_on}", marks=marks)
     return pytest.mark.parametrize(("profile", "plain"), [*ours, plain])
 
 
@@ -67,6 +79,9 @@ class Speaker(io.AudioOutput):
 
     async def capture_frame(self, frame: rtc.AudioFrame) -> None:
         await super().capture_frame(frame)
+        if not self._segment:
+            # without it LiveKit takes what it interrupts for never played
+            self.on_playback_started(created_at=time.time())
         self.playing.set()
         self._segment += frame.duration
 
@@ -127,6 +142,8 @@ class OnCall:
     """Error events of the session."""
     spoken: list[str] = field(default_factory=list)
     """What the agent said to the end, as LiveKit recorded it."""
+    started: int = 0
+    """How many generations the realtime session announced."""
     _recorded: asyncio.Event = field(default_factory=asyncio.Event)
 
     def record(self, event: Any) -> None:
@@ -134,7 +151,11 @@ class OnCall:
         item = event.item
         if item.type == "message" and item.role == "assistant" and not item.interrupted:
             self.spoken.append((item.text_content or "").strip())
-            self._recorded.set()
+        self._recorded.set()
+
+    def generation_created(self, _: Any) -> None:
+        """The realtime session announced a generation."""
+        self.started += 1
 
     async def says(self, text: str, timeout: float = 10.0) -> None:
         """Wait until the agent has said this to the end.
@@ -142,14 +163,38 @@ class OnCall:
         Raises:
             AssertionError: It has not within ``timeout`` seconds.
         """
-        deadline = asyncio.get_running_loop().time() + timeout
-        while text not in self.spoken:
+        await self.recorded(lambda: text in self.spoken, f"the agent to say {text!r}", timeout)
+
+    async def recorded(
+        self, predicate: Callable[[], bool], what: str, timeout: float | None = None
+    ) -> None:
+        """Wait for a state of the conversation; looked at after every item that LiveKit records.
+
+        Raises:
+            AssertionError: It has not come within ``timeout`` seconds (``patience`` by default).
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + (self.patience if timeout is None else timeout)
+        while not predicate():
             self._recorded.clear()
-            left = deadline - asyncio.get_running_loop().time()
             try:
-                await asyncio.wait_for(self._recorded.wait(), max(0.0, left))
+                await asyncio.wait_for(self._recorded.wait(), max(0.0, deadline - loop.time()))
             except asyncio.TimeoutError:
-                raise AssertionError(f"the agent did not say {text!r}: {self.spoken}") from None
+                raise AssertionError(f"waited for {what}: {self.said('assistant')}") from None
+
+    def said(self, role: str, *, interrupted: bool | None = None) -> list[str]:
+        """What one side said, message by message, as LiveKit recorded it.
+
+        Args:
+            role: ``user`` or ``assistant``.
+            interrupted: Only messages that were interrupted, or that were not.
+        """
+        return [
+            (item.text_content or "").strip()
+            for item in self.session.history.items
+            if item.type == "message" and item.role == role
+            if interrupted is None or item.interrupted == interrupted
+        ]
 
     @property
     def realtime(self) -> Any:
@@ -258,6 +303,7 @@ async def on_call(
     call.session.on("error", lambda event: call.errors.append(event.error))
     await call.session.start(call.agent)
     _watch_delivery(call)
+    call.realtime.on("generation_created", call.generation_created)
     try:
         await connected_client(call.realtime)
         yield call

@@ -12,11 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from math import inf
 
 from ..options import ResilienceOptions
+from . import wording
+from .asking import Asking
 from .behaviour import Behaviour
 from .delivery import Ledger
-from .effects import Effect, FailReply, Outcome, ReportOutcome, ReportUsage, SendInput
+from .effects import (
+    Effect,
+    FailReply,
+    Outcome,
+    ReportOutcome,
+    ReportUsage,
+    SendInput,
+    SendToolResponse,
+)
 from .errors import ReplyRefused
 from .events import (
     Connected,
@@ -39,7 +50,7 @@ from .link import Link, LinkState
 from .prompts import Prompts
 from .recovery import FRAME_REFUSED
 from .reports import Report, Started, TurnEnded
-from .requests import Requests
+from .requests import ReplyDuringCall, Requests
 from .rotation import HANDLE_GRACE, RestartWhen, Rotation, Situation
 from .speech import Speech
 from .telling import Telling
@@ -63,6 +74,8 @@ class Conversation:
         retry_interval: Seconds between the first of them; see ``recovery.backoff``.
         tools_block: Whether the setup declares that the model waits for tool results.
         behaviour: What this server is known to do.
+        may_stay_silent: Whether the model may leave the caller without an answer.
+        final_at_reply: See ``Speech``.
     """
 
     def __init__(
@@ -76,6 +89,8 @@ class Conversation:
         retry_interval: float = 2.0,
         tools_block: bool = True,
         behaviour: Behaviour | None = None,
+        may_stay_silent: bool = False,
+        final_at_reply: bool = False,
     ) -> None:
         self.link = Link(
             handle=handle, max_retry=max_retry, retry_interval=retry_interval, random=random
@@ -91,6 +106,7 @@ class Conversation:
         )
         self._options = options
         self._tools_block = tools_block
+        self._interim = options.reply_during_call is ReplyDuringCall.INTERIM
         behaviour = behaviour or Behaviour()
         self._prompts = Prompts(behaviour)
         self._rotation = Rotation(
@@ -99,12 +115,20 @@ class Conversation:
             margin=options.go_away_margin,
         )
         self._requests = Requests()
+        self._asking = Asking(
+            options=options,
+            requests=self._requests,
+            prompts=self._prompts,
+            may_stay_silent=may_stay_silent,
+        )
         self._speech = Speech(
             ledger=self.ledger,
             history=self.history,
             requests=self._requests,
+            asking=self._asking,
             new_id=new_id,
             tools_block=tools_block,
+            final_at_reply=final_at_reply,
         )
         self._out: list[Effect] = []
         self._intake = Intake(max_result_bytes=options.max_result_bytes)
@@ -134,11 +158,13 @@ class Conversation:
 
     def advance(self, *, now: float) -> list[Effect]:
         """A deadline may have passed."""
-        self._show(self.turn.advance(now=now))
+        self._show(self.turn.advance(now=now), now)
         self._out += self._requests.advance(now=now)
         self._out += self._telling.free(self.link.number if self.link.is_up else 0, now=now)
         if self._reply_deadline is not None and now >= self._reply_deadline:
             self._out += self._telling.ask_again(now=now)
+        if self._answer_deadline is not None and now >= self._answer_deadline:
+            self._unanswered()
         self._pump(now)
         return self._take()
 
@@ -153,7 +179,7 @@ class Conversation:
     def next_deadline(self) -> float | None:
         """When ``advance`` has to be called, in loop seconds; ``None`` if nothing waits."""
         deadlines = [self.turn.next_deadline, self._requests.next_deadline, self._reply_deadline]
-        deadlines.append(self.ledger.next_deadline)
+        deadlines += [self.ledger.next_deadline, self._answer_deadline]
         if self.link.state is LinkState.SETTLING:
             deadlines.append(self._telling.settled_at)
         if self.link.is_up:
@@ -221,7 +247,7 @@ class Conversation:
             frame = replace(frame, calls=())
         if frame.user_words and self._prompts.is_echo(frame.user_words):
             frame = replace(frame, user_words="")
-        self._show(self.turn.receive(frame, now=now))
+        self._show(self.turn.receive(frame, now=now), now)
         self.ledger.cancel(frame.cancelled)
         if frame.handle is not None:
             self.link.handle = frame.handle
@@ -231,13 +257,15 @@ class Conversation:
         if frame.usage is not None:
             self._out.append(ReportUsage(usage=frame.usage))
 
-    def _show(self, happened: Iterable[Report]) -> None:
+    def _show(self, happened: Iterable[Report], now: float) -> None:
         seen = list(happened)
         settling = self.link.state is LinkState.SETTLING
         self._out += self._speech.show(seen, connection=self.link.number, settling=settling)
         for report in seen:
+            self._out += self._asking.show(
+                report, spoken=self._speech.spoken, elsewhere=self.ledger.reply_due, now=now
+            )
             if isinstance(report, Started):
-                self._prompts.model_spoke()
                 if settling and self._speech.answers_caller:
                     self._telling.settled_in_vain()
                 elif settling:
@@ -272,15 +300,31 @@ class Conversation:
     def _reply_requested(self, event: ReplyRequested, now: float) -> None:
         if self.link.has_ended:
             refused = ReplyRefused("the session has no connection", "start a new session")
-        elif self.ledger.running and self._tools_block:
+        elif self.ledger.running and self._tools_block and not self._interim:
             refused = ReplyRefused(
                 "a tool is running and the model waits for its result",
-                "return from the tool first, or declare tools as NON_BLOCKING",
+                "return from the tool first, declare tools as NON_BLOCKING, or let the model speak "
+                'before it has the result (ResilienceOptions(reply_during_call="interim"))',
             )
         else:
             self._out += self._requests.add(event.request, event.instructions, now=now)
+            self._free_for(event, now)
             return
         self._out.append(FailReply(request=event.request, error=refused))
+
+    def _free_for(self, event: ReplyRequested, now: float) -> None:
+        """A model that waits for tools is freed, by answers that ask for the reply."""
+        if self.link.state is not LinkState.OPEN or not self._tools_block:
+            return
+        self.ledger.watch(now=now, timeout=0.0)
+        freed = self.ledger.expire(self.link.number, now=inf)
+        if not freed:
+            return
+        *others, last = freed
+        results = (*map(wording.still_running, others), wording.interim(last, event.instructions))
+        self._out.append(SendToolResponse(results=results))
+        self._requests.mark_written(now=now)
+        self._telling.sign(now=now)
 
     # ------------------------------------------------------------ connections
 
@@ -308,12 +352,12 @@ class Conversation:
         gone = self.link.state in (LinkState.DOWN, LinkState.ENDED)
         if event.connection != self.link.number or gone:
             return
-        self._show(self.turn.connection_lost())
+        self._show(self.turn.connection_lost(), now)
         if event.code in FRAME_REFUSED and self.link.state is LinkState.SETTLING:
             self._telling.settling_refused()
         self._telling.connection_lost(invalid=event.code == _INVALID and self.link.is_up)
         self.ledger.connection_closed(self.link.number)
-        self._requests.connection_lost()
+        self._asking.connection_lost()
         self.uplink.put_back(event.unsent)
         if event.code in FRAME_REFUSED and self.link.is_up:
             self._prompts.connection_refused()
@@ -339,17 +383,42 @@ class Conversation:
             return
         self._out += self._telling.respond(self.link.number, now=now)
         if not self.ledger.open_on(self.link.number):
-            self._show(self.turn.answered(now=now))
+            self._show(self.turn.answered(now=now), now)
         if self._may_speak_up:
             self._out += self._telling.speak_up(self.link.number, self._intake.items, now=now)
         if self._requests.waiting and not self._blocked:
             turns = self._telling.missing(self._intake.items)
-            self._out += self._prompts.ask(self._requests.instructions, turns)
-            self._requests.mark_written(now=now)
+            self._out += self._asking.for_request(turns, came_first=self.turn.at_rest, now=now)
             self._speech.asked_on = self.link.number
             self._telling.sign(now=now)
+        self._ask_for_answer(now)
         for piece in self.uplink.drain():
             self._out.append(SendInput(piece=piece))
+
+    def _ask_for_answer(self, now: float) -> None:
+        """The caller waits for words that will not come by themselves."""
+        if not self._asking.missed:
+            return
+        if self._requests.under_way or self.ledger.reply_due:
+            self._asking.served()
+        elif self._may_speak_up:
+            turns = self._telling.missing(self._intake.items)
+            self._out += self._asking.for_caller(turns, now=now)
+            self._telling.sign(now=now)
+
+    def _unanswered(self) -> None:
+        """The model was asked for the answer to the caller, and stayed silent."""
+        error = self._asking.next_step()
+        if error is not None:
+            self._out += error
+            return
+        # it may hear and never speak again: a handle can be spoilt (observed)
+        self.link.handle = None
+        self._out.append(self.link.close())
+
+    @property
+    def _answer_deadline(self) -> float | None:
+        return self._asking.answer_deadline if self.link.state is LinkState.OPEN else None
 
     @property
     def _blocked(self) -> bool:

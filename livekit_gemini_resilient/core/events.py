@@ -126,6 +126,8 @@ class ServerFrame:
     """Nothing more will be generated (documented)."""
     turn_complete: bool = False
     """The turn is over; may be delayed until the server thinks that it has been heard."""
+    more_follows: bool = False
+    """The turn that ends is followed by another, unasked (``interactionStatus: IN_PROGRESS``)."""
     handle: str | None = None
     """A resumption handle, if this frame brought a usable one."""
     time_left: float | None = None

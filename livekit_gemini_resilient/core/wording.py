@@ -70,6 +70,17 @@ def still_running(call: ToolCall) -> ToolResult:
     )
 
 
+def interim(call: ToolCall, instructions: str | None) -> ToolResult:
+    """The same, with what the model is to say until then."""
+    wanted = (
+        "Tell the caller so in a few words."
+        if instructions is None
+        else f"Until then, reply to the caller following these instructions: {instructions}"
+    )
+    answer = still_running(call)
+    return replace(answer, output=clean(f"{answer.output} {wanted}"))
+
+
 def result_line(call: ToolCall, result: ToolResult) -> str:
     """One exchange as text: what was called with what, and what came of it."""
     verb = "failed with" if result.is_error else "returned"
@@ -113,6 +124,16 @@ def reply_now(instructions: str | None) -> str:
     if instructions is None:
         return f"{MARK} Please go on with the conversation."
     return clean(f"{MARK} Reply now, following these instructions: {instructions}")
+
+
+def answer_now(begun: str) -> str:
+    """A marked user turn for a model that owes the caller an answer, or the rest of one.
+
+    Args:
+        begun: What it had said before it stopped.
+    """
+    text = f"{MARK} The caller is waiting for your answer."
+    return clean(f'{text} You had begun to answer: "{begun}" Go on from there.') if begun else text
 
 
 def is_echo(words: str, written: Iterable[str]) -> bool:

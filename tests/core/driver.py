@@ -26,6 +26,7 @@ from livekit_gemini_resilient.core.effects import (
     ReportSpeechStarted,
     SendContent,
     SendInput,
+    SendRequest,
     SendText,
     SendToolResponse,
     Transcribe,
@@ -127,6 +128,8 @@ class Driver:
                 assert self.up is not None, f"{effect} was written to no connection"
                 self.written.append(effect)
                 self.server.write(self.up, effect)
+            case SendRequest(frame=frame):
+                self._run(frame)
             case Dial():
                 assert self.up is None, "dialed while a connection was up"
                 assert self.closing is None, "dialed while a connection was closing"

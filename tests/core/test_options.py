@@ -12,7 +12,8 @@ from livekit_gemini_resilient.core.errors import ConfigurationError, ResilienceE
 from livekit_gemini_resilient.core.rotation import RestartWhen
 from livekit_gemini_resilient.options import ResilienceOptions
 
-NUMBERS = [f.name for f in dataclasses.fields(ResilienceOptions) if f.name != "restart_when"]
+CHOICES = ("restart_when", "reply_during_call")
+NUMBERS = [f.name for f in dataclasses.fields(ResilienceOptions) if f.name not in CHOICES]
 MAY_BE_ZERO = {
     "go_away_margin",
     "settle_grace",

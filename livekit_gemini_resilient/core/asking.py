@@ -1,0 +1,169 @@
+"""When is the model asked to speak, and what if it does not?
+
+For a ``generate_reply``, and for a caller who waits for an answer that will not come by itself:
+
+===========================================  ===================================================
+what was seen                                what follows
+===========================================  ===================================================
+the link is lost after the caller's words    they are asked about once on the next connection
+nothing comes for ``reply_timeout``          the model is asked once, unless it may stay silent
+the model stops in the middle                it is asked to go on
+it was asked, and nothing came               a fresh session, where it is asked once more
+nothing came there either                    an error event
+===========================================  ===================================================
+
+An empty turn after the caller's words is the model's own decision not to speak. There is no sign
+on the wire that the caller has finished; words that were heard, and no reaction of the model, is
+what is taken for it.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from ..options import ResilienceOptions
+from .effects import (
+    Effect,
+    ReportError,
+    SendContent,
+    SendRequest,
+    SendText,
+)
+from .errors import CallerUnanswered
+from .events import Turn
+from .prompts import Prompts
+from .reports import Heard, Lack, Missed, Report, Started, TurnEnded
+from .requests import Requests
+
+
+class Answer(Enum):
+    """Where the answer to the caller stands."""
+
+    NOT_MISSED = "not_missed"
+    """It came, or may yet come by itself."""
+    MISSED = "missed"
+    """It will not come by itself."""
+    ASKED_FOR = "asked_for"
+    """The model was asked for it."""
+
+
+class Asking:
+    """What the model is asked for beside tool results.
+
+    Args:
+        options: Times.
+        requests: The ``generate_reply`` under way.
+        prompts: Puts things into words.
+        may_stay_silent: The user lets the model decide whether to answer (proactive audio).
+    """
+
+    def __init__(
+        self,
+        *,
+        options: ResilienceOptions,
+        requests: Requests,
+        prompts: Prompts,
+        may_stay_silent: bool,
+    ) -> None:
+        self._timeout = options.reply_timeout
+        self._requests = requests
+        self._prompts = prompts
+        self._may_stay_silent = may_stay_silent
+        self._answer = Answer.NOT_MISSED
+        self._begun = ""
+        self._asked_at = 0.0
+        self._on_fresh = False
+
+    # ------------------------------------------------------------ what happened
+
+    def show(self, report: Report, *, spoken: str, elsewhere: bool, now: float) -> list[Effect]:
+        """Take a report of the turn tracker.
+
+        Args:
+            report: What happened.
+            spoken: What the model said in its last generation.
+            elsewhere: The caller is owed a reply to a tool result, which is asked for elsewhere.
+            now: Loop seconds.
+        """
+        match report:
+            case Started():
+                self._prompts.model_spoke()
+                self._answer = Answer.NOT_MISSED
+            case Heard(new_turn=new_turn):
+                self._prompts.caller_spoke()
+                if new_turn:
+                    self._answer, self._on_fresh = Answer.NOT_MISSED, False
+            case Missed(lack=lack) if not elsewhere:
+                self._missed(lack, spoken)
+            case TurnEnded(empty=True):
+                if self._answer is Answer.ASKED_FOR:
+                    self._asked_at = now - self._timeout
+                return self._requests.answered_by_nothing()
+            case TurnEnded():
+                self._on_fresh = False
+        return []
+
+    def _missed(self, lack: Lack, spoken: str) -> None:
+        if lack is Lack.ANSWER and self._may_stay_silent:
+            return
+        self._answer = Answer.MISSED
+        self._begun = spoken.strip() if lack is Lack.REST else ""
+
+    def connection_lost(self) -> None:
+        """What was asked for there is to be asked for again."""
+        self._requests.connection_lost()
+        if self._answer is Answer.ASKED_FOR:
+            self._answer = Answer.MISSED
+
+    # ------------------------------------------------------------ what is written
+
+    @property
+    def missed(self) -> bool:
+        """Whether the model is to be asked for the answer to the caller."""
+        return self._answer is Answer.MISSED
+
+    @property
+    def asked(self) -> bool:
+        """Whether the model was asked to speak, and has not begun to."""
+        return self._requests.written or self._answer is Answer.ASKED_FOR
+
+    def served(self) -> None:
+        """Another reply is asked for: it answers the caller as well."""
+        self._answer = Answer.NOT_MISSED
+
+    def for_caller(self, turns: tuple[Turn, ...], *, now: float) -> list[Effect]:
+        """Ask for the answer that the caller waits for."""
+        self._answer, self._asked_at = Answer.ASKED_FOR, now
+        return self._prompts.answer_caller(self._begun, turns)
+
+    def for_request(self, turns: tuple[Turn, ...], *, came_first: bool, now: float) -> list[Effect]:
+        """Ask for the ``generate_reply`` under way.
+
+        Args:
+            turns: What the model does not know of the conversation.
+            came_first: Nothing older is unfinished on the server's side.
+            now: Loop seconds.
+        """
+        *before, trigger = self._prompts.ask(
+            self._requests.instructions, turns, otherwise=self._requests.asked_otherwise
+        )
+        assert isinstance(trigger, SendContent | SendText)
+        told = turns if isinstance(trigger, SendContent) else ()
+        otherwise = SendContent(turns=told, turn_complete=False) if told else None
+        number = self._requests.mark_written(now=now, came_first=came_first)
+        return [*before, SendRequest(request=number, frame=trigger, otherwise=otherwise)]
+
+    # ------------------------------------------------------------ what does not come
+
+    @property
+    def answer_deadline(self) -> float | None:
+        """When a model that was asked for the answer is not waited for any more."""
+        return self._asked_at + self._timeout if self._answer is Answer.ASKED_FOR else None
+
+    def next_step(self) -> list[Effect] | None:
+        """The model was asked, and nothing came: ``None`` asks for a fresh session."""
+        if not self._on_fresh:
+            self._answer, self._on_fresh = Answer.MISSED, True
+            return None
+        self._answer, self._on_fresh = Answer.NOT_MISSED, False
+        return [ReportError(error=CallerUnanswered(self._timeout), recoverable=True)]
