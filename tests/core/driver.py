@@ -70,6 +70,8 @@ class Driver:
         foreign: See ``Server``.
         tools_block: See ``Conversation``.
         handle: See ``Conversation``.
+        max_retry: See ``Conversation``.
+        may_stay_silent: See ``Conversation``.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class Driver:
         tools_block: bool = True,
         handle: str | None = None,
         max_retry: int = 3,
+        may_stay_silent: bool = False,
     ) -> None:
         ids = count(1)
         self.options = options or ResilienceOptions()
@@ -90,6 +93,7 @@ class Driver:
             tools_block=tools_block,
             handle=handle,
             max_retry=max_retry,
+            may_stay_silent=may_stay_silent,
         )
         self.server = Server(foreign=foreign, blocks=tools_block)
         self.now = 0.0
