@@ -443,7 +443,7 @@ class Conversation:
             speaking=self.turn.speaking,
             turn_over=self.turn.quiet,
             call_open=self.ledger.open_on(self.link.number),
-            reply_due=self._reply_coming,
+            reply_due=self._reply_coming or self._asking.asked,
             settling=self.link.state is LinkState.SETTLING,
             handle_until=0.0 if self.history.is_covered else self.turn.ended_at + HANDLE_GRACE,
         )
