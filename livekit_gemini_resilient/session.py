@@ -125,11 +125,14 @@ class RealtimeSession(PluginSession):
     async def update_tools(self, tools: list[llm.Tool]) -> None:
         """Declare other tools. Returns once that is noted; see ``ResilienceOptions.restart_when``.
 
+        Calls of functions that were removed are refused from now on.
+
         Args:
             tools: All tools from now on.
         """
-        if self.set_tools(list(tools)):
-            self._receive(RestartRequested(cause=RestartCause.TOOLS))
+        cause = self.set_tools(list(tools))
+        if cause is not None:
+            self._receive(RestartRequested(cause=cause))
 
     async def update_instructions(self, instructions: str) -> None:
         """Replace the system instruction: in place on Vertex AI, else over a new connection.

@@ -21,7 +21,7 @@ from livekit.agents.utils import is_given
 from livekit.plugins.google.realtime import realtime_api as plugin
 
 from .context import history
-from .core.events import HistoryItem, InputPushed, ToolResult
+from .core.events import HistoryItem, InputPushed, RestartCause, ToolResult
 from .core.wording import clean
 
 Generation = plugin._ResponseGeneration
@@ -89,6 +89,7 @@ class PluginSession(plugin.RealtimeSession):
         if is_given(self._opts.instructions):
             self._opts.instructions = clean(self._opts.instructions)
         self._made_up_ids: set[str] = set()
+        self._declared: llm.ToolContext | None = None
 
     # ------------------------------------------------------------ hooks
 
@@ -129,6 +130,7 @@ class PluginSession(plugin.RealtimeSession):
             Exception: Whatever upstream raises for tools or options that it cannot express.
         """
         self._session_resumption_handle = handle
+        self._declared = self._tools.copy()
         config = self._build_connect_config()
         return self._client.aio.live.connect(model=self._opts.model, config=config)
 
@@ -182,13 +184,26 @@ class PluginSession(plugin.RealtimeSession):
         self._opts.instructions = instructions
         return True
 
-    def set_tools(self, tools: list[Any]) -> bool:
-        """Take new tools; ``False`` if they are the old ones."""
+    def set_tools(self, tools: list[Any]) -> RestartCause | None:
+        """Take new tools; what a new connection is needed for, ``None`` for nothing."""
         context = llm.ToolContext(tools)
         if self._tools == context:
-            return False
+            return None
         self._tools = context
-        return True
+        declared = self._declared
+        if declared is None or declared.provider_tools != context.provider_tools:
+            return RestartCause.TOOLS
+        functions = declared.function_tools
+        if any(functions.get(name) != tool for name, tool in context.function_tools.items()):
+            return RestartCause.TOOLS
+        return RestartCause.FEWER_TOOLS if self.removed_functions else None
+
+    @property
+    def removed_functions(self) -> frozenset[str]:
+        """Functions that the connection declares and that are not among the tools any more."""
+        if self._declared is None:
+            return frozenset()
+        return frozenset(self._declared.function_tools.keys() - self._tools.function_tools.keys())
 
     # ------------------------------------------------------------ reading and writing
 

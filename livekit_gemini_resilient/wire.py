@@ -40,6 +40,7 @@ def read(message: types.LiveServerMessage, session: PluginSession, connection: i
         user_words=(words.text or "") if words else "",
         calls=_calls(message.tool_call, session),
         calls_refused=CALLS_REFUSED if session.refuses_calls else None,
+        removed_functions=session.removed_functions,
         cancelled=tuple(cancellation.ids or ()) if cancellation else (),
         interrupted=bool(content.interrupted),
         generation_complete=bool(content.generation_complete),

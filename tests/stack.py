@@ -275,6 +275,18 @@ async def connected_client(realtime: Any) -> None:
         await asyncio.sleep(0)
 
 
+async def eventually(predicate: Callable[[], Any], what: str) -> None:
+    """Wait for a state that no event tells; looked at in every pass of the loop.
+
+    Raises:
+        AssertionError: It did not come within 10 s.
+    """
+    deadline = asyncio.get_running_loop().time() + 10
+    while not predicate():
+        assert asyncio.get_running_loop().time() < deadline, f"waited 10 s for {what}"
+        await asyncio.sleep(0)
+
+
 @contextlib.asynccontextmanager
 async def on_call(
     server: GeminiLiveServer,

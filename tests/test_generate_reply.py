@@ -10,7 +10,16 @@ from livekit.agents import llm
 from livekit_gemini_resilient import ResilienceOptions
 from livekit_gemini_resilient.testing import Call, Gate, GeminiLiveServer, Say, Silence
 
-from .stack import FAMILIES, PROFILES, WEATHER, OnCall, connected_client, on_call, ours_and_plain
+from .stack import (
+    FAMILIES,
+    PROFILES,
+    WEATHER,
+    OnCall,
+    connected_client,
+    eventually,
+    on_call,
+    ours_and_plain,
+)
 
 NAMES = ["gemini-3.1-flash-live-preview", "gemini-3.8-live", "gemini-live-2.5-flash-native-audio"]
 
@@ -318,6 +327,74 @@ async def test_reply_inside_a_tool_can_be_spoken_before_the_result(
         (response,) = server.tool_responses
         assert "still running" in str(response.response)
         assert "Ask for patience." in str(response.response)
+
+
+@pytest.mark.fault("C8")
+@ours_and_plain(profiles=FAMILIES)
+async def test_reply_with_fewer_tools_costs_no_reconnect(profile: str, plain: bool) -> None:
+    """What is taken away for one reply is refused there, and usable again after it.
+
+    LiveKit lets a reply have some of the agent's tools, and no others.
+    """
+    script = [
+        Call("get_weather", {"city": "London"}),
+        Say("Hello."),
+        Call("get_weather", {"city": "Paris"}),
+        Say("It is foggy."),
+    ]
+    async with (
+        GeminiLiveServer(script, profile=profile, strict=not plain) as server,
+        on_call(server, plain=plain) as call,
+    ):
+        call.session.generate_reply(instructions="Greet the caller.", tools=[])
+        if plain:
+            await server.connected(2)
+        assert len(server.connections) == 1
+        await call.says("Hello.")
+        assert call.runs == 0
+        assert "not available any more" in str(server.tool_responses[0].response)
+        await eventually(
+            lambda: "get_weather" in call.realtime.tools.function_tools, "the tools as before"
+        )
+        await server.caller_says("What is the weather?")
+        await call.says("It is foggy.")
+        assert call.runs == 1
+        assert len(server.connections) == 1
+
+
+@pytest.mark.fault("C8")
+@ours_and_plain(profiles=FAMILIES)
+async def test_reply_with_more_tools_costs_one_reconnect(profile: str, plain: bool) -> None:
+    """It comes before the reply; what is taken back after it goes with the next rotation."""
+    script = [
+        Say("How can I help?"),
+        Call("book_table", {"day": "Monday"}),
+        Say("I cannot do that."),
+        Say("Goodbye."),
+    ]
+    async with (
+        GeminiLiveServer(script, profile=profile, strict=not plain) as server,
+        on_call(server, plain=plain) as call,
+    ):
+        before = call.realtime.tools.flatten()
+        await call.add_tool_at_once()
+        if plain:
+            await server.connected(2)
+        await given(call.realtime.generate_reply(instructions="Offer a table."), call)
+        reply = await server.replied()
+        assert reply.connection == 2
+        await call.realtime.update_tools(before)
+        if plain:
+            await server.connected(3)
+        assert len(server.connections) == 2
+        await server.caller_says("Book a table for Monday.")
+        await call.says("I cannot do that.")
+        assert "not available any more" in str(server.tool_responses[0].response)
+        call.realtime.update_options(voice="Kore")
+        third = await server.connected(3)
+        assert third.declared_tools == {"get_weather"}
+        await server.caller_says("Goodbye.")
+        await call.says("Goodbye.")
 
 
 @pytest.mark.fault("C7")

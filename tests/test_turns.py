@@ -16,8 +16,8 @@ from .stack import (
     FAMILIES,
     PROFILES,
     WEATHER,
-    OnCall,
     connected_client,
+    eventually,
     on_call,
     ours_and_plain,
 )
@@ -228,12 +228,6 @@ async def test_the_late_end_of_an_interrupted_turn_ends_nothing_that_came_after(
         assert call.said("assistant")[-1] == "Certainly, at once."
 
 
-async def read_up_to(handle: str, call: OnCall) -> None:
-    """Wait until the session has read everything up to that handle."""
-    while call.realtime.session_resumption_handle != handle:  # noqa: ASYNC110 - no event tells
-        await asyncio.sleep(0)
-
-
 NOTHING = [
     {"serverContent": {}},
     {"serverContent": {"modelTurn": {"parts": []}}},
@@ -256,7 +250,7 @@ async def test_messages_that_say_nothing_open_no_generation(profile: str, plain:
         for message in NOTHING:
             await server.send(message)
         handle = await server.issue_handle()
-        await asyncio.wait_for(read_up_to(handle, call), 10)
+        await eventually(lambda: call.realtime.session_resumption_handle == handle, "the last")
         assert call.started == 0
         await server.caller_says("Hello?")
         await call.says_within("Hello there.")

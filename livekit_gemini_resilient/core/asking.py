@@ -109,6 +109,12 @@ class Asking:
         self._answer = Answer.MISSED
         self._begun = spoken.strip() if lack is Lack.REST else ""
 
+    def call_came(self) -> None:
+        """The model called a function that does not run: it is at work, and owes a reply to the
+        answer of that call."""
+        self._requests.call_came()
+        self._answer = Answer.NOT_MISSED
+
     def connection_lost(self) -> None:
         """What was asked for there is to be asked for again."""
         self._requests.connection_lost()

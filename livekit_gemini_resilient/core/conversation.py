@@ -42,6 +42,7 @@ from .events import (
     RestartRequested,
     ServerFrame,
     SetupBuilt,
+    ToolCall,
     ToolResult,
 )
 from .history import History
@@ -234,6 +235,7 @@ class Conversation:
             return
         self._telling.frame_received(now=now)
         self._prompts.frame_received()
+        called = frame.calls
         # a call that is delivered or issued again is no sign of the model
         new_input = self._speech.asked_on == self.link.number or bool(frame.user_words)
         calls = tuple(
@@ -241,10 +243,9 @@ class Conversation:
             for call in frame.calls
             if not self.ledger.rejoin(call, self.link.number, new_input=new_input)
         )
-        frame = replace(frame, calls=calls)
-        if frame.calls_refused is not None:
-            self._refuse_calls(frame.calls_refused, frame)
-            frame = replace(frame, calls=())
+        frame = replace(frame, calls=tuple(c for c in calls if not self._refused(c, frame)))
+        if frame.calls != called:
+            self._asking.call_came()
         if frame.user_words and self._prompts.is_echo(frame.user_words):
             frame = replace(frame, user_words="")
         self._show(self.turn.receive(frame, now=now), now)
@@ -276,12 +277,18 @@ class Conversation:
             elif isinstance(report, TurnEnded) and not report.empty:
                 self.link.progressed()
 
-    def _refuse_calls(self, why: str, frame: ServerFrame) -> None:
-        for call in frame.calls:
-            if self.ledger.issue(call, self.link.number):
-                self.ledger.produce(
-                    ToolResult(call_id=call.call_id, name=call.name, output=why, is_error=True)
-                )
+    def _refused(self, call: ToolCall, frame: ServerFrame) -> bool:
+        """Whether a call may not run; it is answered so."""
+        why = frame.calls_refused
+        if why is None and call.name in frame.removed_functions:
+            why = wording.removed(call.name)
+        if why is None:
+            return False
+        if self.ledger.issue(call, self.link.number):
+            self.ledger.produce(
+                ToolResult(call_id=call.call_id, name=call.name, output=why, is_error=True)
+            )
+        return True
 
     def _context(self, items: tuple[HistoryItem, ...]) -> None:
         owed, history = self._intake.updated(items, self.ledger)

@@ -81,7 +81,9 @@ class RestartCause(Enum):
     """Why the connection is to be replaced on purpose."""
 
     TOOLS = "tools"
-    """Tools were added, changed or removed."""
+    """Tools were added or changed."""
+    FEWER_TOOLS = "fewer_tools"
+    """Functions were removed and nothing else; calls of them are refused until then."""
     INSTRUCTIONS = "instructions"
     """The system instruction changed."""
     OPTIONS = "options"
@@ -118,6 +120,8 @@ class ServerFrame:
     """Function calls, in order."""
     calls_refused: str | None = None
     """Why these calls may not run (``tool_choice="none"``); ``None`` if they may."""
+    removed_functions: frozenset[str] = frozenset()
+    """Functions that the connection declares and that may not run any more."""
     cancelled: tuple[str, ...] = ()
     """Ids of calls that the server no longer wants answered."""
     interrupted: bool = False

@@ -113,6 +113,11 @@ class Requests:
         self._request.came_first = came_first
         return self._request.number
 
+    def call_came(self) -> None:
+        """The model called a function that does not run: an empty turn may belong to that call."""
+        if self._request:
+            self._request.came_first = False
+
     def answered_by_nothing(self) -> list[Effect]:
         """An empty turn ended: ask once more in the other way, then give up."""
         if not self.written or self._request is None or not self._request.came_first:

@@ -18,6 +18,12 @@ MARK = "[system notice]"
 CALLS_REFUSED = "Tool calls are disabled for this reply; answer the caller directly."
 """The answer to calls that ``tool_choice="none"`` forbids."""
 
+
+def removed(name: str) -> str:
+    """The answer to a call of a function that was removed since it was declared."""
+    return f"{name} is not available any more. Do not call it again; go on without it."
+
+
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 _ANSWER_NOW = (

@@ -309,6 +309,21 @@ def test_the_late_end_of_an_earlier_turn_is_no_empty_answer() -> None:
     assert driver.failed == []
 
 
+def test_the_empty_turn_of_a_refused_call_is_no_empty_answer() -> None:
+    """C5: some servers end the turn of an answered call without a word, and then speak."""
+    driver = connected()
+    driver.server.mute = True
+    request(driver)
+    driver.server.call(1, call("c1"), refused="not now")
+    driver.deliver()
+    empty_turn(driver)
+    assert len(driver.server.live.prompts) == 1
+    driver.server.mute = False
+    driver.server.speak(1, ())
+    driver.settle()
+    assert driver.answered == [7]
+
+
 def test_the_caller_speaking_in_between_proves_nothing_about_the_other_way() -> None:
     """C5: what the model says then may be the answer to the caller."""
     driver = connected()
@@ -391,3 +406,16 @@ def test_a_restart_that_waits_carries_the_request_along() -> None:
     driver.settle()
     assert prompts(driver) == [0, 1]
     assert driver.answered == [7]
+
+
+def test_a_function_that_was_removed_is_refused_and_the_rest_of_the_message_runs() -> None:
+    """C8: until the connection that declares it is replaced."""
+    driver = connected()
+    gone = call("c1", "removed")
+    driver.server.call(1, gone, call("c2"), removed=frozenset({"removed"}))
+    driver.deliver()
+    assert [c.call_id for c in driver.called] == ["c2"]
+    driver.returns(result("c2"))
+    driver.settle()
+    assert sorted(driver.server.live.responses) == ["c1", "c2"]
+    assert "not available any more" in driver.server.live.text
