@@ -21,7 +21,14 @@ from .core.effects import (
     ReportUsage,
     Transcribe,
 )
-from .upstream import Generation, PluginSession, audio_frame, stamps_words, wall_clock
+from .upstream import (
+    Generation,
+    PluginSession,
+    audio_frame,
+    mark_first_token,
+    stamps_words,
+    wall_clock,
+)
 
 Answer = Callable[[int, llm.GenerationCreatedEvent], bool]
 """Hands a generation to the ``generate_reply`` with that number; whether anyone waited for it."""
@@ -48,6 +55,7 @@ class Stage:
             case OpenGeneration():
                 self._open_generation(effect)
             case PushAudio(generation=number, data=data):
+                mark_first_token(self._open[number])
                 if not self._open[number].audio_ch.closed:
                     self._open[number].audio_ch.send_nowait(audio_frame(data))
             case PushText(generation=number, text=text):

@@ -327,6 +327,12 @@ class PluginSession(plugin.RealtimeSession):
         return tuple(history(self._chat_ctx))
 
 
+def mark_first_token(generation: Generation) -> None:
+    """The model begins to speak: 1.6.5 takes the time to the first token from that."""
+    if hasattr(generation, "_first_token_timestamp"):
+        generation._first_token_timestamp = generation._first_token_timestamp or time.time()
+
+
 def audio_frame(data: bytes) -> rtc.AudioFrame:
     """Speech of the model as LiveKit plays it; an odd trailing byte is dropped.
 
