@@ -20,20 +20,25 @@ what is taken for it.
 from __future__ import annotations
 
 from enum import Enum
+from math import inf
 
 from ..options import ResilienceOptions
+from . import wording
+from .delivery import Ledger
 from .effects import (
     Effect,
+    FailReply,
     ReportError,
     SendContent,
     SendRequest,
     SendText,
+    SendToolResponse,
 )
-from .errors import CallerUnanswered
-from .events import Turn
+from .errors import CallerUnanswered, ReplyRefused
+from .events import ReplyRequested, Turn
 from .prompts import Prompts
 from .reports import Heard, Lack, Missed, Report, Started, TurnEnded
-from .requests import Requests
+from .requests import ReplyDuringCall, Requests
 
 
 class Answer(Enum):
@@ -51,9 +56,11 @@ class Asking:
     """What the model is asked for beside tool results.
 
     Args:
-        options: Times.
+        options: Times, and what becomes of a request while a tool runs.
+        ledger: Told when a call is not waited for any more.
         requests: The ``generate_reply`` under way.
         prompts: Puts things into words.
+        tools_block: Whether the model waits for results before it says anything else.
         may_stay_silent: The user lets the model decide whether to answer (proactive audio).
     """
 
@@ -61,11 +68,16 @@ class Asking:
         self,
         *,
         options: ResilienceOptions,
+        ledger: Ledger,
         requests: Requests,
         prompts: Prompts,
+        tools_block: bool,
         may_stay_silent: bool,
     ) -> None:
         self._timeout = options.reply_timeout
+        self._interim = options.reply_during_call is ReplyDuringCall.INTERIM
+        self._ledger = ledger
+        self.tools_block = tools_block
         self._requests = requests
         self._prompts = prompts
         self._may_stay_silent = may_stay_silent
@@ -75,6 +87,43 @@ class Asking:
         self._on_fresh = False
 
     # ------------------------------------------------------------ what happened
+
+    def requested(
+        self, event: ReplyRequested, *, connection: int, ended: bool, now: float
+    ) -> list[Effect]:
+        """Take a ``generate_reply``.
+
+        Args:
+            event: What is asked for.
+            connection: The connection that anything may be written to, 0 if there is none.
+            ended: There will be no other connection.
+            now: Loop seconds.
+        """
+        if ended:
+            refused = ReplyRefused("the session has no connection", "start a new session")
+        elif self._ledger.running and self.tools_block and not self._interim:
+            refused = ReplyRefused(
+                "a tool is running and the model waits for its result",
+                "return from the tool first, declare tools as NON_BLOCKING, or let the model speak "
+                'before it has the result (ResilienceOptions(reply_during_call="interim"))',
+            )
+        else:
+            failed = self._requests.add(event.request, event.instructions, now=now)
+            return failed + self._freed(event, connection, now)
+        return [FailReply(request=event.request, error=refused)]
+
+    def _freed(self, event: ReplyRequested, connection: int, now: float) -> list[Effect]:
+        """A model that waits for tools is freed, by answers that ask for the reply."""
+        if not connection or not self.tools_block:
+            return []
+        self._ledger.watch(now=now, timeout=0.0)
+        freed = self._ledger.expire(connection, now=inf)
+        if not freed:
+            return []
+        *others, last = freed
+        results = (*map(wording.still_running, others), wording.interim(last, event.instructions))
+        self._requests.mark_written(now=now)
+        return [SendToolResponse(results=results)]
 
     def show(self, report: Report, *, spoken: str, elsewhere: bool, now: float) -> list[Effect]:
         """Take a report of the turn tracker.

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from math import inf
 
 from ..options import ResilienceOptions
 from . import wording
@@ -21,14 +20,11 @@ from .behaviour import Behaviour
 from .delivery import Ledger
 from .effects import (
     Effect,
-    FailReply,
     Outcome,
     ReportOutcome,
     ReportUsage,
     SendInput,
-    SendToolResponse,
 )
-from .errors import ReplyRefused
 from .events import (
     Connected,
     ConnectionLost,
@@ -51,7 +47,7 @@ from .link import Link, LinkState
 from .prompts import Prompts
 from .recovery import FRAME_REFUSED
 from .reports import Report, Started, TurnEnded
-from .requests import ReplyDuringCall, Requests
+from .requests import Requests
 from .rotation import HANDLE_GRACE, RestartWhen, Rotation, Situation
 from .speech import Speech
 from .telling import Telling
@@ -107,7 +103,6 @@ class Conversation:
         )
         self._options = options
         self._tools_block = tools_block
-        self._interim = options.reply_during_call is ReplyDuringCall.INTERIM
         behaviour = behaviour or Behaviour()
         self._prompts = Prompts(behaviour)
         self._rotation = Rotation(
@@ -118,8 +113,10 @@ class Conversation:
         self._requests = Requests()
         self._asking = Asking(
             options=options,
+            ledger=self.ledger,
             requests=self._requests,
             prompts=self._prompts,
+            tools_block=tools_block,
             may_stay_silent=may_stay_silent,
         )
         self._speech = Speech(
@@ -220,7 +217,10 @@ class Conversation:
             case InstructionsChanged(text=text):
                 self._telling.instructions = text
             case ReplyRequested():
-                self._reply_requested(event, now)
+                listening = self.link.number if self.link.state is LinkState.OPEN else 0
+                self._out += self._asking.requested(
+                    event, connection=listening, ended=self.link.has_ended, now=now
+                )
             case ReplyWithdrawn(request=request):
                 self._requests.withdraw(request)
             case InputPushed():
@@ -229,6 +229,7 @@ class Conversation:
     def _declare(self, tools_block: bool) -> None:
         self._tools_block = self.turn.tools_block = tools_block
         self._speech.tools_block = self._telling.tools_block = tools_block
+        self._asking.tools_block = tools_block
 
     def _frame(self, frame: ServerFrame, now: float) -> None:
         if frame.connection != self.link.number or not self.link.is_up:
@@ -304,35 +305,6 @@ class Conversation:
     def _outcome(self, call_id: str, outcome: Outcome) -> None:
         self._out.append(ReportOutcome(call_id=call_id, outcome=outcome))
 
-    def _reply_requested(self, event: ReplyRequested, now: float) -> None:
-        if self.link.has_ended:
-            refused = ReplyRefused("the session has no connection", "start a new session")
-        elif self.ledger.running and self._tools_block and not self._interim:
-            refused = ReplyRefused(
-                "a tool is running and the model waits for its result",
-                "return from the tool first, declare tools as NON_BLOCKING, or let the model speak "
-                'before it has the result (ResilienceOptions(reply_during_call="interim"))',
-            )
-        else:
-            self._out += self._requests.add(event.request, event.instructions, now=now)
-            self._free_for(event, now)
-            return
-        self._out.append(FailReply(request=event.request, error=refused))
-
-    def _free_for(self, event: ReplyRequested, now: float) -> None:
-        """A model that waits for tools is freed, by answers that ask for the reply."""
-        if self.link.state is not LinkState.OPEN or not self._tools_block:
-            return
-        self.ledger.watch(now=now, timeout=0.0)
-        freed = self.ledger.expire(self.link.number, now=inf)
-        if not freed:
-            return
-        *others, last = freed
-        results = (*map(wording.still_running, others), wording.interim(last, event.instructions))
-        self._out.append(SendToolResponse(results=results))
-        self._requests.mark_written(now=now)
-        self._telling.sign(now=now)
-
     # ------------------------------------------------------------ connections
 
     def _connected(self, event: Connected, now: float) -> None:
@@ -404,9 +376,9 @@ class Conversation:
 
     def _ask_for_answer(self, now: float) -> None:
         """The caller waits for words that will not come by themselves."""
-        if not self._asking.missed:
+        if not self._asking.missed or self._requests.under_way:
             return
-        if self._requests.under_way or self.ledger.reply_due:
+        if self.ledger.reply_due:
             self._asking.served()
         elif self._may_speak_up:
             turns = self._telling.missing(self._intake.items)
