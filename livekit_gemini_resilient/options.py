@@ -42,8 +42,9 @@ class ResilienceOptions:
     reply_timeout: float = 10.0
     """Seconds of silence after which a model that owes a reply to a tool result is asked once
     more, and, after as long again, an error is reported. As long a silence ends a turn that stops
-    in the middle, and a result waits as long for the others of its batch before it is put into
-    words. Healthy replies were observed to begin after up to 7 s. More than 0."""
+    in the middle or leaves the caller without an answer, for which the model is then asked, first
+    here and then in a fresh session; and a result waits as long for the others of its batch before
+    it is put into words. Healthy replies were observed to begin after up to 7 s. More than 0."""
 
     tool_answer_timeout: float | None = 60.0
     """Seconds after which a call whose tool has not answered is answered with "still running", so

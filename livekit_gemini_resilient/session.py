@@ -177,10 +177,12 @@ class RealtimeSession(PluginSession):
 
         Returns:
             A future of the generation. It fails with ``llm.RealtimeError``: at once while a tool
-            runs that the model waits for; 5 s after the request was written without a reply; 30 s
-            after the call if it could not be written; when a newer request takes its place; when
-            the conversation is given up, or the session closed. Cancelling it withdraws the
-            request.
+            runs that the model waits for (see ``ResilienceOptions.reply_during_call``); 5 s after
+            the request was written without a reply; at once when the model answers two ways of
+            asking with an empty turn; 30 s after the call if it could not be written; when a newer
+            request takes its place; when the conversation is given up, or the session closed.
+            Cancelling it withdraws the request, which is then not written any more; if it was
+            already, the reply is one that nobody asked for (``user_initiated`` is false).
         """
         if is_given(tools) or is_given(tool_choice):
             logger.warning("tools and tool_choice per reply are not supported and ignored")
