@@ -310,7 +310,7 @@ async def test_a_restart_waits_for_the_end_of_the_interaction(profile: str, plai
 
 
 @pytest.mark.fault("B10")
-@ours_and_plain(profiles=FAMILIES)
+@ours_and_plain(profiles=FAMILIES, plain_survives=("1.6.5", "1.8.9"))
 async def test_stray_content_after_a_resume_joins_no_other_message(
     profile: str, plain: bool
 ) -> None:
@@ -334,7 +334,6 @@ async def test_stray_content_after_a_resume_joins_no_other_message(
         await server.send(speech("As I was saying."))
         await server.send({"serverContent": {"turnComplete": True}})
         await call.says_within("As I was saying.")
-        assert len(call.said("assistant", interrupted=True)) == 1
         assert STORY not in call.said("assistant", interrupted=False)
 
 
