@@ -72,6 +72,7 @@ class Driver:
         handle: See ``Conversation``.
         max_retry: See ``Conversation``.
         may_stay_silent: See ``Conversation``.
+        final_at_reply: See ``Speech``.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Driver:
         handle: str | None = None,
         max_retry: int = 3,
         may_stay_silent: bool = False,
+        final_at_reply: bool = False,
     ) -> None:
         ids = count(1)
         self.options = options or ResilienceOptions()
@@ -94,6 +96,7 @@ class Driver:
             handle=handle,
             max_retry=max_retry,
             may_stay_silent=may_stay_silent,
+            final_at_reply=final_at_reply,
         )
         self.server = Server(foreign=foreign, blocks=tools_block)
         self.now = 0.0
@@ -227,12 +230,12 @@ class Driver:
         self.server.close(number)
         self.feed(ConnectionLost(connection=number))
 
-    def lose(self, code: int | None = 1011) -> None:
+    def lose(self, code: int | None = 1011) -> list[Effect]:
         """The connection drops."""
         assert self.up is not None
         number, self.up = self.up, None
         self.server.close(number)
-        self.feed(ConnectionLost(connection=number, code=code))
+        return self.feed(ConnectionLost(connection=number, code=code))
 
     # ------------------------------------------------------------ time and delivery
 
