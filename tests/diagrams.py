@@ -43,6 +43,8 @@ def section() -> str:
             diagram(link.TABLE, link.LinkState.DOWN),
             "The turn ([`core/turn_state.py`](livekit_gemini_resilient/core/turn_state.py)):",
             diagram(turn_state.TABLE, turn_state.TurnState.IDLE),
+            "A lost connection leads from every state of the turn to `IDLE`. Steps that depend on "
+            "more than the state stand in [`core/turn.py`](livekit_gemini_resilient/core/turn.py).",
         ]
     )
 

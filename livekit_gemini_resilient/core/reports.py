@@ -112,7 +112,7 @@ class Lack(Enum):
     """What the caller waits for in vain."""
 
     ANSWER = "answer"
-    """Nothing came after the caller's words, or after the promise of more."""
+    """Nothing came after the caller's words."""
     REST = "rest"
     """The model stopped in the middle."""
     LINK = "link"

@@ -205,14 +205,15 @@ class TurnTracker:
 
     def _stalled(self) -> Iterator[Report]:
         cut = self.state is TurnState.GENERATING
-        over = self.state is TurnState.GENERATION_COMPLETED
+        unanswered = self.state is TurnState.LISTENING
         yield from self._close(Ending.CUT if cut else Ending.COMPLETED)
         self._deadline = self._stalls_at = None
         self._owed_ends += 1
         self._turn_has_content = False
         self._words_over = True
         self._step(Sign.STALLED)
-        if not over:
+        if cut or unanswered:
+            # where more may follow, none need
             yield Missed(lack=Lack.REST if cut else Lack.ANSWER)
 
     def _interrupt(self, now: float) -> Iterator[Report]:
