@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields
+from enum import Enum
 
 from .core.behaviour import Behaviour
 from .core.errors import ConfigurationError
+from .core.requests import ReplyDuringCall
 from .core.rotation import RestartWhen
 
 
@@ -41,14 +43,20 @@ class ResilienceOptions:
     reply_timeout: float = 10.0
     """Seconds of silence after which a model that owes a reply to a tool result is asked once
     more, and, after as long again, an error is reported. As long a silence ends a turn that stops
-    in the middle, and a result waits as long for the others of its batch before it is put into
-    words. Healthy replies were observed to begin after up to 7 s. More than 0."""
+    in the middle or leaves the caller without an answer, for which the model is then asked, first
+    here and then in a fresh session; and a result waits as long for the others of its batch before
+    it is put into words. Healthy replies were observed to begin after up to 7 s. More than 0."""
 
     tool_answer_timeout: float | None = 60.0
     """Seconds after which a call whose tool has not answered is answered with "still running", so
     that a model that waits for it can speak again; the result is told when it comes. LiveKit 1.6.5
     never hands over a result that it cannot serialise. ``None`` lets the model wait for ever. More
     than 0."""
+
+    reply_during_call: ReplyDuringCall | str = ReplyDuringCall.FAIL
+    """What ``generate_reply`` does while a tool runs that the model waits for: ``"fail"`` (at once,
+    with ``llm.RealtimeError``) or ``"interim"`` (the call is answered "still running", the reply is
+    spoken, and the result is told when it comes)."""
 
     close_timeout: float = 3.0
     """Seconds that the closing handshake of an old connection may take before it is aborted.
@@ -86,7 +94,8 @@ class ResilienceOptions:
 
     def __post_init__(self) -> None:
         """Check every value."""
-        self._check_restart_when()
+        self._check_choice("restart_when", RestartWhen)
+        self._check_choice("reply_during_call", ReplyDuringCall)
         if not isinstance(self.behaviour, Behaviour):
             raise ConfigurationError("behaviour", self.behaviour, "a Behaviour")
         may_be_zero = {
@@ -98,7 +107,7 @@ class ResilienceOptions:
         }
         may_be_none = {"ping_interval", "ping_timeout", "tool_answer_timeout"}
         for option in fields(self):
-            if option.name in ("restart_when", "behaviour"):
+            if option.name in ("restart_when", "reply_during_call", "behaviour"):
                 continue
             value = getattr(self, option.name)
             if value is None and option.name in may_be_none:
@@ -107,13 +116,13 @@ class ResilienceOptions:
         if not isinstance(self.max_result_bytes, int):
             raise ConfigurationError("max_result_bytes", self.max_result_bytes, "a whole number")
 
-    def _check_restart_when(self) -> None:
+    def _check_choice(self, name: str, choices: type[Enum]) -> None:
+        value = getattr(self, name)
         try:
-            when = RestartWhen(self.restart_when)
+            object.__setattr__(self, name, choices(value))
         except ValueError:
-            names = ", ".join(repr(when.value) for when in RestartWhen)
-            raise ConfigurationError("restart_when", self.restart_when, f"one of {names}") from None
-        object.__setattr__(self, "restart_when", when)
+            names = ", ".join(repr(choice.value) for choice in choices)
+            raise ConfigurationError(name, value, f"one of {names}") from None
 
 
 def _check_number(name: str, value: object, *, zero: bool) -> None:

@@ -29,6 +29,11 @@ class Replies:
         reply.add_done_callback(lambda _: self._decided(number))
         return number, reply
 
+    def awaited(self, number: int) -> bool:
+        """Whether anybody waits for that request."""
+        reply = self._pending.get(number)
+        return reply is not None and not reply.done()
+
     def answer(self, number: int, created: llm.GenerationCreatedEvent) -> bool:
         """Hand over a generation; whether anyone waited for it."""
         reply = self._pending.pop(number, None)

@@ -31,6 +31,7 @@ from .core.effects import (
     ReportReconnected,
     SendContent,
     SendInput,
+    SendRequest,
     SendText,
     SendToolResponse,
 )
@@ -54,7 +55,7 @@ from .core.events import (
 from .options import ResilienceOptions
 from .replies import Replies
 from .stage import Stage
-from .upstream import PluginModel, PluginSession
+from .upstream import PluginModel, PluginSession, stamps_words
 from .wire import logger
 
 _CLOSED = ReplyRefused("the session is closed", "start a new one")
@@ -89,12 +90,14 @@ class RealtimeSession(PluginSession):
             retry_interval=self.conn_options.retry_interval,
             tools_block=self.tools_block,
             observed=observed,
+            may_stay_silent=self.may_stay_silent,
+            final_at_reply=not stamps_words(),
         )
         self._effects: deque[Effect] = deque()
         self._carrying_out = False
         self._timer: asyncio.TimerHandle | None = None
         self._next_dial: Dial | None = None
-        self._outgoing: asyncio.Queue[wire.Frame] = asyncio.Queue()
+        self._outgoing: asyncio.Queue[wire.Frame | SendRequest] = asyncio.Queue()
         self._session_should_close = asyncio.Event()
         self._replies = Replies(lambda n: self._receive(ReplyWithdrawn(request=n)))
         self._stage = Stage(
@@ -133,11 +136,14 @@ class RealtimeSession(PluginSession):
     async def update_tools(self, tools: list[llm.Tool]) -> None:
         """Declare other tools. Returns once that is noted; see ``ResilienceOptions.restart_when``.
 
+        Calls of functions that were removed are refused from now on.
+
         Args:
             tools: All tools from now on.
         """
-        if self.set_tools(list(tools)):
-            self._receive(RestartRequested(cause=RestartCause.TOOLS))
+        cause = self.set_tools(list(tools))
+        if cause is not None:
+            self._receive(RestartRequested(cause=cause))
 
     async def update_instructions(self, instructions: str) -> None:
         """Replace the system instruction: in place on Vertex AI, else over a new connection.
@@ -183,10 +189,12 @@ class RealtimeSession(PluginSession):
 
         Returns:
             A future of the generation. It fails with ``llm.RealtimeError``: at once while a tool
-            runs that the model waits for; 5 s after the request was written without a reply; 30 s
-            after the call if it could not be written; when a newer request takes its place; when
-            the conversation is given up, or the session closed. Cancelling it withdraws the
-            request.
+            runs that the model waits for (see ``ResilienceOptions.reply_during_call``); 5 s after
+            the request was written without a reply; at once when the model answers two ways of
+            asking with an empty turn; 30 s after the call if it could not be written; when a newer
+            request takes its place; when the conversation is given up, or the session closed.
+            Cancelling it withdraws the request, which is then not written any more; if it was
+            already, the reply is one that nobody asked for (``user_initiated`` is false).
         """
         if is_given(tools) or is_given(tool_choice):
             logger.warning("tools and tool_choice per reply are not supported and ignored")
@@ -278,7 +286,7 @@ class RealtimeSession(PluginSession):
 
     def _run(self, effect: Effect) -> None:
         match effect:
-            case SendToolResponse() | SendContent() | SendText() | SendInput():
+            case SendToolResponse() | SendContent() | SendText() | SendRequest() | SendInput():
                 self._outgoing.put_nowait(effect)
             case Dial():
                 self._next_dial = effect
@@ -372,7 +380,8 @@ class RealtimeSession(PluginSession):
         self._receive(Connected(connection=number, items=self.history_items()))
         tasks: list[asyncio.Task[Any]] = [
             asyncio.create_task(
-                wire.write_all(self._outgoing, connection, self), name="gemini-resilient-send"
+                wire.write_all(self._outgoing, self._replies.awaited, connection, self),
+                name="gemini-resilient-send",
             ),
             asyncio.create_task(
                 wire.read_all(self._receive, connection, self, number), name="gemini-resilient-recv"

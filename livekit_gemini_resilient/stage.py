@@ -22,7 +22,14 @@ from .core.effects import (
     ReportUsage,
     Transcribe,
 )
-from .upstream import Generation, PluginSession, audio_frame, wall_clock
+from .upstream import (
+    Generation,
+    PluginSession,
+    audio_frame,
+    mark_first_token,
+    stamps_words,
+    wall_clock,
+)
 
 Skipped = Callable[[int], None]
 """Told the number of a generation that nobody took."""
@@ -64,6 +71,7 @@ class Stage:
             case OpenGeneration():
                 self._open_generation(effect)
             case PushAudio(generation=number, data=data):
+                mark_first_token(self._open[number])
                 if not self._open[number].audio_ch.closed:
                     self._open[number].audio_ch.send_nowait(audio_frame(data))
             case PushText(generation=number, text=text):
@@ -145,7 +153,7 @@ class Stage:
             item_id=effect.item_id, transcript=effect.text, is_final=effect.is_final
         )
         # newer agents place the caller's message where it was spoken
-        if hasattr(event, "turn_started_at"):
+        if stamps_words():
             event.turn_started_at = started_at
         self._session.emit("input_audio_transcription_completed", event)
         if effect.is_final:

@@ -21,7 +21,7 @@ from livekit.agents.utils import is_given
 from livekit.plugins.google.realtime import realtime_api as plugin
 
 from .context import history
-from .core.events import HistoryItem, InputPushed, ToolResult
+from .core.events import HistoryItem, InputPushed, RestartCause, ToolResult
 from .core.wording import clean
 
 Generation = plugin._ResponseGeneration
@@ -89,6 +89,7 @@ class PluginSession(plugin.RealtimeSession):
         if is_given(self._opts.instructions):
             self._opts.instructions = clean(self._opts.instructions)
         self._made_up_ids: set[str] = set()
+        self._declared: llm.ToolContext | None = None
 
     # ------------------------------------------------------------ hooks
 
@@ -132,6 +133,7 @@ class PluginSession(plugin.RealtimeSession):
             Exception: Whatever upstream raises for tools or options that it cannot express.
         """
         self._session_resumption_handle = handle
+        self._declared = self._tools.copy()
         config = self._build_connect_config()
         if announces_history:
             config.history_config = types.HistoryConfig(initial_history_in_client_content=True)
@@ -171,6 +173,11 @@ class PluginSession(plugin.RealtimeSession):
         return not self._opts.vertexai
 
     @property
+    def may_stay_silent(self) -> bool:
+        """Whether the setup lets the model decide whether to answer (proactive audio)."""
+        return bool(is_given(self._opts.proactivity) and self._opts.proactivity)
+
+    @property
     def takes_instructions_in_place(self) -> bool:
         """On Vertex AI a ``system`` turn replaces the instruction (documented)."""
         return bool(self._opts.vertexai)
@@ -188,13 +195,26 @@ class PluginSession(plugin.RealtimeSession):
         self._opts.instructions = instructions
         return True
 
-    def set_tools(self, tools: list[Any]) -> bool:
-        """Take new tools; ``False`` if they are the old ones."""
+    def set_tools(self, tools: list[Any]) -> RestartCause | None:
+        """Take new tools; what a new connection is needed for, ``None`` for nothing."""
         context = llm.ToolContext(tools)
         if self._tools == context:
-            return False
+            return None
         self._tools = context
-        return True
+        declared = self._declared
+        if declared is None or declared.provider_tools != context.provider_tools:
+            return RestartCause.TOOLS
+        functions = declared.function_tools
+        if any(functions.get(name) != tool for name, tool in context.function_tools.items()):
+            return RestartCause.TOOLS
+        return RestartCause.FEWER_TOOLS if self.removed_functions else None
+
+    @property
+    def removed_functions(self) -> frozenset[str]:
+        """Functions that the connection declares and that are not among the tools any more."""
+        if self._declared is None:
+            return frozenset()
+        return frozenset(self._declared.function_tools.keys() - self._tools.function_tools.keys())
 
     # ------------------------------------------------------------ reading and writing
 
@@ -323,6 +343,12 @@ class PluginSession(plugin.RealtimeSession):
         return tuple(history(self._chat_ctx, silent=silent))
 
 
+def mark_first_token(generation: Generation) -> None:
+    """The model begins to speak: 1.6.5 takes the time to the first token from that."""
+    if hasattr(generation, "_first_token_timestamp"):
+        generation._first_token_timestamp = generation._first_token_timestamp or time.time()
+
+
 def audio_frame(data: bytes) -> rtc.AudioFrame:
     """Speech of the model as LiveKit plays it; an odd trailing byte is dropped.
 
@@ -336,6 +362,12 @@ def audio_frame(data: bytes) -> rtc.AudioFrame:
         num_channels=plugin.OUTPUT_AUDIO_CHANNELS,
         samples_per_channel=samples,
     )
+
+
+def stamps_words() -> bool:
+    """Whether the caller's message carries the time at which it began (newer than 1.6.5)."""
+    event = llm.InputTranscriptionCompleted(item_id="", transcript="", is_final=False)
+    return hasattr(event, "turn_started_at")
 
 
 def wall_clock() -> float:

@@ -12,7 +12,7 @@ from google.genai.live import AsyncSession
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from .context import canonical
-from .core.effects import SendContent, SendInput, SendText, SendToolResponse
+from .core.effects import SendContent, SendInput, SendRequest, SendText, SendToolResponse
 from .core.events import ServerFrame, ToolCall, Turn
 from .core.wording import CALLS_REFUSED
 from .upstream import PluginSession
@@ -40,11 +40,14 @@ def read(message: types.LiveServerMessage, session: PluginSession, connection: i
         user_words=(words.text or "") if words else "",
         calls=_calls(message.tool_call, session),
         calls_refused=CALLS_REFUSED if session.refuses_calls else None,
+        removed_functions=session.removed_functions,
         cancelled=tuple(cancellation.ids or ()) if cancellation else (),
         cancels_unnamed=cancellation is not None and not cancellation.ids,
         interrupted=bool(content.interrupted),
         generation_complete=bool(content.generation_complete),
         turn_complete=bool(content.turn_complete),
+        # older releases of the SDK leave the field out
+        more_follows=getattr(content, "interaction_status", None) == "IN_PROGRESS",
         handle=update.new_handle if update and update.resumable and update.new_handle else None,
         time_left=_seconds(message.go_away.time_left) if message.go_away else None,
         usage=message.usage_metadata,
@@ -145,15 +148,32 @@ async def _write_input(payload: Any, connection: AsyncSession) -> None:
 
 
 async def write_all(
-    outgoing: asyncio.Queue[Frame], connection: AsyncSession, session: PluginSession
+    outgoing: asyncio.Queue[Frame | SendRequest],
+    awaited: Callable[[int], bool],
+    connection: AsyncSession,
+    session: PluginSession,
 ) -> None:
     """Write frames in order, for as long as the connection takes them.
+
+    Args:
+        outgoing: The frames.
+        awaited: Whether anybody waits for that ``generate_reply``: one that was cancelled between
+            being asked for and being written is not asked for.
+        connection: Where to.
+        session: Whose frames they are.
 
     Raises:
         Exception: Whatever the SDK raises for a connection that has ended.
     """
     while True:
-        frame = await outgoing.get()
+        item = await outgoing.get()
+        frame: Frame | None
+        if isinstance(item, SendRequest):
+            frame = item.frame if awaited(item.request) else item.otherwise
+        else:
+            frame = item
+        if frame is None:
+            continue
         try:
             await write(frame, connection, session)
         except (ValueError, TypeError) as e:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -42,6 +43,7 @@ def ours_and_plain(
     *,
     plain_survives: Collection[str] = (),
     on: Mapping[str, str | Profile] | Collection[str] = PROFILES,
+    plain_on: str | None = None,
 ) -> pytest.MarkDecorator:
     """Run a scenario with ours on several profiles, and with the google plugin, which must fail it.
 
@@ -51,12 +53,13 @@ def ours_and_plain(
     Args:
         plain_survives: Versions of the plugin that must pass it too.
         on: The profiles, or names of them.
+        plain_on: Where the plugin is run, if not on the first.
     """
     marks = () if PLUGIN in plain_survives else (MUST_FAIL,)
     profiles = on if isinstance(on, Mapping) else {name: name for name in on}
     ours = [pytest.param(p, False, id=f"ours-{name}") for name, p in profiles.items()]
-    name, first = next(iter(profiles.items()))
-    plain = pytest.param(first, True, id=f"plain-{name}", marks=marks)
+    name = plain_on or next(iter(profiles))
+    plain = pytest.param(profiles.get(name, name), True, id=f"plain-{name}", marks=marks)
     return pytest.mark.parametrize(("profile", "plain"), [*ours, plain])
 
 
@@ -85,6 +88,9 @@ class Speaker(io.AudioOutput):
 
     async def capture_frame(self, frame: rtc.AudioFrame) -> None:
         await super().capture_frame(frame)
+        if not self._segment:
+            # without it LiveKit takes what it interrupts for never played
+            self.on_playback_started(created_at=time.time())
         self.playing.set()
         self._segment += frame.duration
 
@@ -147,6 +153,8 @@ class OnCall:
     """Error events of the session."""
     spoken: list[str] = field(default_factory=list)
     """What the agent said to the end, as LiveKit recorded it."""
+    started: int = 0
+    """How many generations the realtime session announced."""
     _recorded: asyncio.Event = field(default_factory=asyncio.Event)
 
     def record(self, event: Any) -> None:
@@ -154,7 +162,11 @@ class OnCall:
         item = event.item
         if item.type == "message" and item.role == "assistant" and not item.interrupted:
             self.spoken.append((item.text_content or "").strip())
-            self._recorded.set()
+        self._recorded.set()
+
+    def generation_created(self, _: Any) -> None:
+        """The realtime session announced a generation."""
+        self.started += 1
 
     async def says(self, text: str, timeout: float = 10.0) -> None:
         """Wait until the agent has said this to the end.
@@ -162,14 +174,38 @@ class OnCall:
         Raises:
             AssertionError: It has not within ``timeout`` seconds.
         """
-        deadline = asyncio.get_running_loop().time() + timeout
-        while text not in self.spoken:
+        await self.recorded(lambda: text in self.spoken, f"the agent to say {text!r}", timeout)
+
+    async def recorded(
+        self, predicate: Callable[[], bool], what: str, timeout: float | None = None
+    ) -> None:
+        """Wait for a state of the conversation; looked at after every item that LiveKit records.
+
+        Raises:
+            AssertionError: It has not come within ``timeout`` seconds (``patience`` by default).
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + (self.patience if timeout is None else timeout)
+        while not predicate():
             self._recorded.clear()
-            left = deadline - asyncio.get_running_loop().time()
             try:
-                await asyncio.wait_for(self._recorded.wait(), max(0.0, left))
+                await asyncio.wait_for(self._recorded.wait(), max(0.0, deadline - loop.time()))
             except asyncio.TimeoutError:
-                raise AssertionError(f"the agent did not say {text!r}: {self.spoken}") from None
+                raise AssertionError(f"waited for {what}: {self.said('assistant')}") from None
+
+    def said(self, role: str, *, interrupted: bool | None = None) -> list[str]:
+        """What one side said, message by message, as LiveKit recorded it.
+
+        Args:
+            role: ``user`` or ``assistant``.
+            interrupted: Only messages that were interrupted, or that were not.
+        """
+        return [
+            (item.text_content or "").strip()
+            for item in self.session.history.items
+            if item.type == "message" and item.role == role
+            if interrupted is None or item.interrupted == interrupted
+        ]
 
     @property
     def realtime(self) -> Any:
@@ -273,6 +309,18 @@ async def connected_client(realtime: Any) -> None:
         await asyncio.sleep(0)
 
 
+async def eventually(predicate: Callable[[], Any], what: str) -> None:
+    """Wait for a state that no event tells; looked at in every pass of the loop.
+
+    Raises:
+        AssertionError: It did not come within 10 s.
+    """
+    deadline = asyncio.get_running_loop().time() + 10
+    while not predicate():
+        assert asyncio.get_running_loop().time() < deadline, f"waited 10 s for {what}"
+        await asyncio.sleep(0)
+
+
 @contextlib.asynccontextmanager
 async def on_call(
     server: GeminiLiveServer,
@@ -311,6 +359,7 @@ async def on_call(
     call.session.on("error", lambda event: call.errors.append(event.error))
     await call.session.start(call.agent)
     _watch_delivery(call)
+    call.realtime.on("generation_created", call.generation_created)
     try:
         await connected_client(call.realtime)
         yield call

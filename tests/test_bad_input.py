@@ -14,7 +14,7 @@ import livekit_gemini_resilient
 from livekit_gemini_resilient import RealtimeModel, ResilienceOptions
 from livekit_gemini_resilient.testing import Call, GeminiLiveServer, Say
 
-from .direct import connected, get_time, output_of
+from .direct import connected, output_of
 from .stack import PROFILES, on_call
 
 SCRIPT = [Call("get_weather"), Say("Here is what I found."), Say("Goodbye.")]
@@ -231,7 +231,7 @@ async def test_a_result_that_closed_a_connection_is_not_sent_again(
         await direct.answer(await direct.call(), "poison")
         reply = await server.replied()
         assert reply.knew("cannot be passed on")
-        await direct.session.update_tools([get_time])
+        direct.session.update_options(voice="Kore")
         await direct.until(lambda: direct.reconnected == 2, "a reconnect")
         await goes_on(server)
         assert not any(c.times_told("poison") for c in server.connections[1:])

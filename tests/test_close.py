@@ -13,7 +13,7 @@ from livekit.agents import llm
 from livekit_gemini_resilient import Outcome, ReportOutcome
 from livekit_gemini_resilient.testing import Call, Gate, GeminiLiveServer, Say
 
-from .direct import Direct, connected, get_time
+from .direct import Direct, connected
 
 SCRIPT = [Call("get_weather", {}, handle_first=True), Say("It is foggy.")]
 
@@ -22,7 +22,7 @@ SCRIPT = [Call("get_weather", {}, handle_first=True), Say("It is foggy.")]
 async def dialing(server: GeminiLiveServer, direct: Direct) -> AsyncIterator[None]:
     """A dial that the server does not answer."""
     async with server.holding_dials() as held:
-        await direct.session.update_tools([get_time])
+        direct.session.update_options(voice="Kore")
         await held.reached()
         yield
 
@@ -31,7 +31,7 @@ async def dialing(server: GeminiLiveServer, direct: Direct) -> AsyncIterator[Non
 async def backing_off(server: GeminiLiveServer, direct: Direct) -> AsyncIterator[None]:
     """A dial that was refused, and the wait before the next."""
     async with server.refusing_dials() as refused:
-        await direct.session.update_tools([get_time])
+        direct.session.update_options(voice="Kore")
         await refused.reached()
         yield
 

@@ -36,7 +36,7 @@ async def test_audio_that_is_given_up_during_an_outage_is_counted() -> None:
         direct.session.push_audio(seconds_of_audio(1.0))
         assert direct.session.dropped_audio == 0
         async with server.holding_dials() as held:
-            await direct.session.update_tools([get_time])
+            direct.session.update_options(voice="Kore")
             await held.reached()
             direct.session.push_audio(seconds_of_audio(2.0))
             assert direct.session.dropped_audio == pytest.approx(1.5, abs=0.05)

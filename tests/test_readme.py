@@ -10,10 +10,14 @@ from collections.abc import Iterator
 from dataclasses import fields
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from livekit_gemini_resilient import Behaviour, ResilienceOptions
+from livekit_gemini_resilient.core import link, turn_state
+
+from . import diagrams
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -36,6 +40,21 @@ def test_the_table_of_options_lists_every_field_with_its_default() -> None:
     declared = [(f.name, getattr(ResilienceOptions(), f.name)) for f in fields(ResilienceOptions)]
     plain = [(name, v.value if isinstance(v, Enum) else v) for name, v in declared]
     assert list(option_rows()) == plain
+
+
+def test_the_diagrams_are_those_of_the_tables() -> None:
+    """``python -m tests.diagrams --into README.md`` makes them so."""
+    assert diagrams.put_into(README) == README
+
+
+@pytest.mark.parametrize("table", [link.TABLE, turn_state.TABLE], ids=["link", "turn"])
+def test_every_state_and_every_arrow_of_a_table_is_drawn(table: dict[Any, Any]) -> None:
+    """None is left out, and none is drawn twice."""
+    drawn = diagrams.section().splitlines()
+    for (state, sign), following in table.items():
+        start = f"    {state.name} --> {following.name}: "
+        (line,) = [line for line in drawn if line.startswith(start)]
+        assert sign.value in line.removeprefix(start).split(", ")
 
 
 def test_every_relative_link_leads_to_a_file() -> None:

@@ -85,7 +85,7 @@ async def test_a_burst_in_mid_sentence_costs_one_reconnect() -> None:
         direct.session.update_options(voice="Kore")
         await asyncio.sleep(0)
         direct.session.update_options(temperature=0.1)
-        await direct.session.update_tools([get_time])
+        await direct.session.update_tools([get_time, book_table])
         gate.open()
         await direct.until(lambda: direct.reconnected, "a reconnect")
         await server.caller_says("Hello?")
@@ -108,7 +108,7 @@ async def test_the_old_socket_has_ended_before_the_conversation_is_resumed(profi
         await direct.until(lambda: direct.session.session_resumption_handle, "a handle")
         # the server never answers the closing handshake: it is cut short, not waited out
         async with server.holding_closes():
-            await direct.session.update_tools([get_time])
+            direct.session.update_options(voice="Kore")
             second = await server.connected(2)
         assert second.resumed_from is not None
         assert server.connections[0].closed is not None

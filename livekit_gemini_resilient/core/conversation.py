@@ -14,19 +14,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from ..options import ResilienceOptions
+from . import wording
+from .asking import Asking
 from .audience import Audience
 from .behaviour import Observed
 from .delivery import Ledger
 from .effects import (
     Effect,
-    FailReply,
     Outcome,
     ReportLearned,
     ReportOutcome,
     ReportUsage,
     SendInput,
 )
-from .errors import ReplyRefused
 from .events import (
     AudienceChanged,
     Connected,
@@ -42,6 +42,7 @@ from .events import (
     RestartRequested,
     ServerFrame,
     SetupBuilt,
+    ToolCall,
     ToolResult,
 )
 from .history import History
@@ -74,6 +75,8 @@ class Conversation:
         retry_interval: Seconds between the first of them; see ``recovery.backoff``.
         tools_block: Whether the setup declares that the model waits for tool results.
         observed: What this server is known to do.
+        may_stay_silent: Whether the model may leave the caller without an answer.
+        final_at_reply: See ``Speech``.
     """
 
     def __init__(
@@ -87,6 +90,8 @@ class Conversation:
         retry_interval: float = 2.0,
         tools_block: bool = True,
         observed: Observed | None = None,
+        may_stay_silent: bool = False,
+        final_at_reply: bool = False,
     ) -> None:
         self.link = Link(
             handle=handle, max_retry=max_retry, retry_interval=retry_interval, random=random
@@ -111,12 +116,22 @@ class Conversation:
         )
         self._requests = Requests()
         self._audience = Audience(patience=options.reply_timeout)
+        self._asking = Asking(
+            options=options,
+            ledger=self.ledger,
+            requests=self._requests,
+            prompts=self._prompts,
+            tools_block=tools_block,
+            may_stay_silent=may_stay_silent,
+        )
         self._speech = Speech(
             ledger=self.ledger,
             history=self.history,
             requests=self._requests,
+            asking=self._asking,
             new_id=new_id,
             tools_block=tools_block,
+            final_at_reply=final_at_reply,
         )
         self._out: list[Effect] = []
         self._intake = Intake(max_result_bytes=options.max_result_bytes)
@@ -146,11 +161,13 @@ class Conversation:
 
     def advance(self, *, now: float) -> list[Effect]:
         """A deadline may have passed."""
-        self._show(self.turn.advance(now=now))
+        self._show(self.turn.advance(now=now), now)
         self._out += self._requests.advance(now=now)
         self._out += self._telling.free(self.link.number if self.link.is_up else 0, now=now)
         if self._reply_deadline is not None and now >= self._reply_deadline:
             self._out += self._telling.ask_again(self.link.number, now=now)
+        if self._answer_deadline is not None and now >= self._answer_deadline:
+            self._unanswered()
         self._pump(now)
         return self._take()
 
@@ -170,6 +187,7 @@ class Conversation:
         """When ``advance`` has to be called, in loop seconds; ``None`` if nothing waits."""
         deadlines = [self.turn.next_deadline, self._requests.next_deadline, self._reply_deadline]
         deadlines += [self.ledger.next_deadline, self._audience.next_deadline]
+        deadlines.append(self._answer_deadline)
         if self.link.state is LinkState.SETTLING:
             deadlines.append(self._telling.settled_at)
         if self.link.is_up:
@@ -239,12 +257,14 @@ class Conversation:
     def _declare(self, tools_block: bool) -> None:
         self._tools_block = self.turn.tools_block = tools_block
         self._speech.tools_block = self._telling.tools_block = tools_block
+        self._asking.tools_block = tools_block
 
     def _frame(self, frame: ServerFrame, now: float) -> None:
         if frame.connection != self.link.number or not self.link.is_up:
             return
         self._telling.frame_received(now=now)
         self._prompts.frame_received()
+        called = frame.calls
         # a call that is delivered or issued again is no sign of the model
         new_input = self._speech.asked_on == self.link.number or bool(frame.user_words)
         calls = tuple(
@@ -252,13 +272,12 @@ class Conversation:
             for call in frame.calls
             if not self.ledger.rejoin(call, self.link.number, new_input=new_input)
         )
-        frame = replace(frame, calls=calls)
-        if frame.calls_refused is not None:
-            self._refuse_calls(frame.calls_refused, frame)
-            frame = replace(frame, calls=())
+        frame = replace(frame, calls=tuple(c for c in calls if not self._refused(c, frame)))
+        if frame.calls != called:
+            self._asking.call_came()
         if frame.user_words and self._prompts.is_echo(frame.user_words):
             frame = replace(frame, user_words="")
-        self._show(self.turn.receive(frame, now=now))
+        self._show(self.turn.receive(frame, now=now), now)
         unnamed = self.ledger.unnamed(self.link.number) if frame.cancels_unnamed else ()
         self.ledger.cancel((*frame.cancelled, *unnamed))
         if frame.handle is not None:
@@ -269,13 +288,15 @@ class Conversation:
         if frame.usage is not None:
             self._out.append(ReportUsage(usage=frame.usage))
 
-    def _show(self, happened: Iterable[Report]) -> None:
+    def _show(self, happened: Iterable[Report], now: float) -> None:
         seen = list(happened)
         settling = self.link.state is LinkState.SETTLING
         self._out += self._speech.show(seen, connection=self.link.number, settling=settling)
         for report in seen:
+            self._out += self._asking.show(
+                report, spoken=self._speech.spoken, elsewhere=self.ledger.reply_due, now=now
+            )
             if isinstance(report, Started):
-                self._prompts.model_spoke()
                 if settling and self._speech.answers_caller:
                     self._telling.settled_in_vain()
                 elif settling:
@@ -286,12 +307,18 @@ class Conversation:
             elif isinstance(report, TurnEnded) and not report.empty:
                 self.link.progressed()
 
-    def _refuse_calls(self, why: str, frame: ServerFrame) -> None:
-        for call in frame.calls:
-            if self.ledger.issue(call, self.link.number):
-                self.ledger.produce(
-                    ToolResult(call_id=call.call_id, name=call.name, output=why, is_error=True)
-                )
+    def _refused(self, call: ToolCall, frame: ServerFrame) -> bool:
+        """Whether a call may not run; it is answered so."""
+        why = frame.calls_refused
+        if why is None and call.name in frame.removed_functions:
+            why = wording.removed(call.name)
+        if why is None:
+            return False
+        if self.ledger.issue(call, self.link.number):
+            self.ledger.produce(
+                ToolResult(call_id=call.call_id, name=call.name, output=why, is_error=True)
+            )
+        return True
 
     def _context(self, event: ContextUpdated) -> None:
         owed, history = self._intake.updated(event.items, self.ledger, due=event.due)
@@ -308,18 +335,14 @@ class Conversation:
         self._out.append(ReportOutcome(call_id=call_id, outcome=outcome))
 
     def _reply_requested(self, event: ReplyRequested, now: float) -> None:
-        if self.link.has_ended:
-            refused = ReplyRefused("the session has no connection", "start a new session")
-        elif self._held_by_call and not self._rotation.waits_for_no_call:
-            refused = ReplyRefused(
-                "a tool is running and the model waits for its result",
-                "return from the tool first, or declare tools as NON_BLOCKING",
-            )
-        else:
-            self._audience.asked()
-            self._out += self._requests.add(event.request, event.instructions, now=now)
-            return
-        self._out.append(FailReply(request=event.request, error=refused))
+        self._audience.asked()
+        self._out += self._asking.requested(
+            event,
+            connection=self.link.number if self.link.state is LinkState.OPEN else 0,
+            held=self._held_by_call and not self._rotation.waits_for_no_call,
+            ended=self.link.has_ended,
+            now=now,
+        )
 
     # ------------------------------------------------------------ connections
 
@@ -343,12 +366,12 @@ class Conversation:
         gone = self.link.state in (LinkState.DOWN, LinkState.ENDED)
         if event.connection != self.link.number or gone:
             return
-        self._show(self.turn.connection_lost())
+        self._show(self.turn.connection_lost(), now)
         if event.code in FRAME_REFUSED and self.link.state is LinkState.SETTLING:
             self._telling.settling_refused()
         self._telling.connection_lost(invalid=event.code == _INVALID and self.link.is_up)
         self.ledger.connection_closed(self.link.number)
-        self._requests.connection_lost()
+        self._asking.connection_lost()
         self.uplink.put_back(event.unsent)
         if event.code in FRAME_REFUSED and self.link.is_up:
             self._prompts.connection_refused()
@@ -377,22 +400,37 @@ class Conversation:
             return
         self._out += self._telling.respond(self.link.number, now=now)
         if not self.ledger.open_on(self.link.number):
-            self._show(self.turn.answered(now=now))
+            self._show(self.turn.answered(now=now), now)
         if self._may_speak_up:
-            asked = self._requests.waiting
-            self._out += self._telling.speak_up(
-                self.link.number,
-                self._intake.items,
-                asked=asked,
-                request=self._requests.instructions,
-                now=now,
-            )
-            if asked:
-                self._requests.mark_written(now=now)
-                self._speech.asked_on = self.link.number
+            self._speak_up(now)
         self._prompts.history_is_told()
         for piece in self.uplink.drain():
             self._out.append(SendInput(piece=piece))
+
+    def _speak_up(self, now: float) -> None:
+        """Tell the model what it does not know, and ask it to speak where a reply is owed."""
+        asked = self._requests.waiting
+        before, turns, due = self._telling.gather(
+            self.link.number, self._intake.items, speaks=self._asking.owed, now=now
+        )
+        self._out += before
+        self._out += self._asking.put(due, turns, came_first=self.turn.at_rest, now=now)
+        if asked:
+            self._speech.asked_on = self.link.number
+
+    def _unanswered(self) -> None:
+        """The model was asked for the answer to the caller, and stayed silent."""
+        error = self._asking.next_step()
+        if error is not None:
+            self._out += error
+            return
+        # it may hear and never speak again: a handle can be spoilt (observed)
+        self.link.handle = None
+        self._out.append(self.link.close())
+
+    @property
+    def _answer_deadline(self) -> float | None:
+        return self._asking.answer_deadline if self.link.state is LinkState.OPEN else None
 
     @property
     def _held_by_call(self) -> bool:
@@ -411,7 +449,7 @@ class Conversation:
     def _may_speak_up(self) -> bool:
         """Whether words of ours reach a server that listens, and interrupt nobody but where a
         reply is asked for."""
-        silence = self.turn.quiet and not self._requests.written
+        silence = self.turn.quiet and not self._asking.asked
         if self.link.state is not LinkState.OPEN or self._blocked:
             return False
         return silence or self._requests.waiting
@@ -428,7 +466,7 @@ class Conversation:
             speaking=self.turn.speaking and not self._speech.unheard,
             turn_over=self.turn.quiet,
             call_open=self.ledger.open_on(self.link.number),
-            reply_due=self._reply_coming,
+            reply_due=self._reply_coming or self._asking.asked,
             settling=self.link.state is LinkState.SETTLING,
             handle_until=0.0 if self.history.is_covered else self.turn.ended_at + HANDLE_GRACE,
         )

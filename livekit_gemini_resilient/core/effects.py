@@ -57,6 +57,18 @@ class SendText:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SendRequest:
+    """Write what asks for a ``generate_reply``, if anybody waits for it still."""
+
+    request: int
+    """Its number."""
+    frame: SendContent | SendText
+    """What to write."""
+    otherwise: SendContent | SendText | None
+    """What to write if nobody does: the history and the results that went along, or nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SendInput:
     """Write one piece of realtime input."""
 
@@ -233,6 +245,7 @@ Effect = (
     | SendToolResponse
     | SendContent
     | SendText
+    | SendRequest
     | SendInput
     | OpenGeneration
     | PushAudio

@@ -6,6 +6,7 @@
     ├── ConfigurationError          a wrong option; also a ValueError
     ├── ReplyRefused                a ``generate_reply`` that cannot be served
     ├── ResultUnanswered            the model never reacted to a tool result
+    ├── CallerUnanswered            the model never answered the caller
     ├── ConnectionFailed            no connection could be had or kept
     └── SessionFailed               a defect of this package, or of a listener, ended the session
 
@@ -73,6 +74,24 @@ class ResultUnanswered(ResilienceError):
         return (
             f"the model gave no reply to the result of {len(self.call_ids)} tool call(s) "
             f"within {self.seconds:g} s, also not when it was asked a second time"
+        )
+
+
+class CallerUnanswered(ResilienceError):
+    """The caller waits for words that did not come, although the model was asked for them.
+
+    Args:
+        seconds: How long the model was silent after it was asked for the last time.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
+
+    def __str__(self) -> str:
+        return (
+            f"the model did not answer the caller within {self.seconds:g} s, "
+            "also not when it was asked to on a fresh connection"
         )
 
 

@@ -84,7 +84,9 @@ class RestartCause(Enum):
     """Why the connection is to be replaced on purpose."""
 
     TOOLS = "tools"
-    """Tools were added, changed or removed."""
+    """Tools were added or changed."""
+    FEWER_TOOLS = "fewer_tools"
+    """Functions were removed and nothing else; calls of them are refused until then."""
     INSTRUCTIONS = "instructions"
     """The system instruction changed."""
     OPTIONS = "options"
@@ -121,6 +123,8 @@ class ServerFrame:
     """Function calls, in order."""
     calls_refused: str | None = None
     """Why these calls may not run (``tool_choice="none"``); ``None`` if they may."""
+    removed_functions: frozenset[str] = frozenset()
+    """Functions that the connection declares and that may not run any more."""
     cancelled: tuple[str, ...] = ()
     """Ids of calls that the server no longer wants answered."""
     cancels_unnamed: bool = False
@@ -131,6 +135,8 @@ class ServerFrame:
     """Nothing more will be generated (documented)."""
     turn_complete: bool = False
     """The turn is over; may be delayed until the server thinks that it has been heard."""
+    more_follows: bool = False
+    """The turn that ends is followed by another, unasked (``interactionStatus: IN_PROGRESS``)."""
     handle: str | None = None
     """A resumption handle, if this frame brought a usable one."""
     time_left: float | None = None

@@ -1,11 +1,5 @@
 """Which connection is there, and what follows when it ends?
 
-::
-
-    DOWN ─▶ DIALING ─▶ OPEN ─────────────▶ CLOSING ─▶ DIALING …      on purpose
-               │  └──▶ SETTLING ─▶ OPEN
-               └─────────┴───────────┴───▶ DIALING … or ENDED        by failure
-
 The old connection has ended before the next one is dialed: a resume was observed to be refused
 with 1011 while the earlier socket was open.
 """
@@ -36,6 +30,45 @@ class LinkState(Enum):
     """Being replaced on purpose."""
     ENDED = "ended"
     """Given up."""
+
+
+class LinkSign(Enum):
+    """What leads from one state to the next."""
+
+    DIAL = "dial"
+    """The next connection is to be opened: at the start, after a failure, or on purpose."""
+    OPENED = "setup answered"
+    """The server answered the setup."""
+    SETTLE = "exchanges left open"
+    """The connection was resumed with exchanges left open, and their responses were written."""
+    SETTLED = "settled"
+    """They had their effect, or will have none."""
+    CLOSE = "replace"
+    """The connection is to be replaced on purpose."""
+    END = "give up"
+    """The session was closed, or no retry can help."""
+
+
+_S, _E = LinkState, LinkSign
+
+TABLE: dict[tuple[LinkState, LinkSign], LinkState] = {
+    (_S.DOWN, _E.DIAL): _S.DIALING,
+    (_S.DOWN, _E.END): _S.ENDED,
+    (_S.DIALING, _E.OPENED): _S.OPEN,
+    (_S.DIALING, _E.DIAL): _S.DIALING,
+    (_S.DIALING, _E.END): _S.ENDED,
+    (_S.OPEN, _E.SETTLE): _S.SETTLING,
+    (_S.OPEN, _E.CLOSE): _S.CLOSING,
+    (_S.OPEN, _E.DIAL): _S.DIALING,
+    (_S.OPEN, _E.END): _S.ENDED,
+    (_S.SETTLING, _E.SETTLED): _S.OPEN,
+    (_S.SETTLING, _E.CLOSE): _S.CLOSING,
+    (_S.SETTLING, _E.DIAL): _S.DIALING,
+    (_S.SETTLING, _E.END): _S.ENDED,
+    (_S.CLOSING, _E.DIAL): _S.DIALING,
+    (_S.CLOSING, _E.END): _S.ENDED,
+}
+"""A pair that is not here leaves the state as it is."""
 
 
 class Link:
@@ -71,6 +104,9 @@ class Link:
         self._opened_at: float | None = None
         self._attempts = 0
 
+    def _step(self, sign: LinkSign) -> None:
+        self.state = TABLE.get((self.state, sign), self.state)
+
     @property
     def is_up(self) -> bool:
         """Whether the server listens."""
@@ -84,7 +120,7 @@ class Link:
     def dial(self, *, delay: float = 0.0) -> Effect:
         """Open the next connection, ``delay`` seconds from now."""
         self.number += 1
-        self.state = LinkState.DIALING
+        self._step(LinkSign.DIAL)
         self.resumed = self.handle is not None
         self._opened_at = None
         return Dial(connection=self.number, delay=delay, handle=self.handle)
@@ -92,7 +128,7 @@ class Link:
     def opened(self, *, now: float) -> list[Effect]:
         """The server answered the setup."""
         first, self.ever_opened = not self.ever_opened, True
-        self.state = LinkState.OPEN
+        self._step(LinkSign.OPENED)
         self._opened_at = now
         if first:
             return []
@@ -100,20 +136,20 @@ class Link:
 
     def settle(self) -> None:
         """Exchanges left open are being closed: until ``settled`` nothing else is written."""
-        self.state = LinkState.SETTLING
+        self._step(LinkSign.SETTLE)
 
     def settled(self) -> None:
         """They are closed, or will not be: anything may be written."""
-        self.state = LinkState.OPEN
+        self._step(LinkSign.SETTLED)
 
     def close(self) -> Effect:
         """Replace the connection on purpose."""
-        self.state = LinkState.CLOSING
+        self._step(LinkSign.CLOSE)
         return CloseConnection(connection=self.number)
 
     def end(self) -> None:
         """There will be no other connection."""
-        self.state = LinkState.ENDED
+        self._step(LinkSign.END)
 
     def progressed(self) -> None:
         """The model finished a turn: the retry budget is restored."""
@@ -139,7 +175,7 @@ class Link:
         error = ConnectionFailed(event.code, event.reason, self._attempts, advice)
         report = ReportError(error=error, recoverable=not fatal)
         if fatal:
-            self.state = LinkState.ENDED
+            self._step(LinkSign.END)
             return [report]
         if verdict is recovery.Verdict.FRESH:
             self.handle = None

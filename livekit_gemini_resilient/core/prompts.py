@@ -26,7 +26,7 @@ class Prompts:
     def __init__(self, observed: Observed) -> None:
         self._observed = observed
         self._last: Trigger | None = None
-        self._second_try: Trigger | None = None
+        self._on_trial: Trigger | None = None
         self._history_phase = False
         self._caller_turn_open = False
         self._texts: list[str] = []
@@ -46,8 +46,9 @@ class Prompts:
             announces_history: Its setup announced that client content comes first, as history.
         """
         self._history_phase = announces_history
-        self._last = self._second_try = None
+        self._last = None
         self._caller_turn_open = False
+        self._on_trial = None
         self._texts.clear()
         self._echo = ""
 
@@ -61,11 +62,15 @@ class Prompts:
 
     def model_spoke(self) -> None:
         """The model answers: no turn of the caller is open any more."""
-        if self._second_try is not None:
-            self._observed.answered(self._second_try)
-            self._second_try = None
+        if self._on_trial is not None:
+            self._observed.answered(self._on_trial)
+            self._on_trial = None
         self._caller_turn_open = False
         self._echo = ""
+
+    def caller_spoke(self) -> None:
+        """What the model says next tells nothing about words of ours."""
+        self._on_trial = None
 
     def connection_refused(self) -> None:
         """The connection was closed for what it was sent, straight after words of ours or not."""
@@ -109,16 +114,46 @@ class Prompts:
         """Ask a silent model again: by the other way if words were tried already."""
         said = any(record.route is Route.SAY for record in records)
         trigger = self._observed.other_trigger if said else self._observed.trigger
-        self._second_try = trigger if said else None
-        return self._trigger(trigger, wording.remind(records), ())
+        effects = self._trigger(trigger, wording.remind(records), ())
+        self._on_trial = trigger if said else None
+        return effects
 
-    def ask(self, instructions: str | None, turns: tuple[Turn, ...]) -> list[Effect]:
-        """Ask for a reply; ending the caller's open turn is enough if there is one."""
-        open_turn = turns[-1].role == "user" if turns else self._caller_turn_open
-        by_content = self._observed.trigger is Trigger.CLIENT_CONTENT
-        if open_turn and instructions is None and by_content:
+    def ask(
+        self, instructions: str | None, turns: tuple[Turn, ...], *, otherwise: bool = False
+    ) -> list[Effect]:
+        """Ask for a reply; ending the caller's open turn is enough if there is one.
+
+        Args:
+            instructions: What the reply is to be about, ``None`` for what was said last.
+            turns: What the model does not know of the conversation.
+            otherwise: The usual way was answered by an empty turn; if the other is answered by
+                speech, it becomes the usual one.
+        """
+        if otherwise:
+            effects = self._trigger(
+                self._observed.other_trigger, wording.reply_now(instructions), turns
+            )
+            self._on_trial = self._last
+            return effects
+        if instructions is None and self._ends_turn(turns):
             return self._trigger(Trigger.CLIENT_CONTENT, None, turns)
         return self._trigger(self._observed.trigger, wording.reply_now(instructions), turns)
+
+    def answer_caller(self, begun: str, turns: tuple[Turn, ...]) -> list[Effect]:
+        """Ask for the answer that the caller waits for.
+
+        Args:
+            begun: What the model had said before it stopped.
+            turns: What the model does not know of the conversation.
+        """
+        if not begun and self._ends_turn(turns):
+            return self._trigger(Trigger.CLIENT_CONTENT, None, turns)
+        return self._trigger(self._observed.trigger, wording.answer_now(begun), turns)
+
+    def _ends_turn(self, turns: tuple[Turn, ...]) -> bool:
+        """Whether to end the caller's turn is enough to have it answered."""
+        open_turn = turns[-1].role == "user" if turns else self._caller_turn_open
+        return open_turn and self._observed.trigger is Trigger.CLIENT_CONTENT
 
     def _trigger(self, trigger: Trigger, text: str | None, turns: tuple[Turn, ...]) -> list[Effect]:
         if trigger is Trigger.REALTIME_TEXT and text is not None:

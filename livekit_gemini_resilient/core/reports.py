@@ -108,6 +108,35 @@ class TurnEnded:
     """The model said and called nothing in it."""
 
 
+class Lack(Enum):
+    """What the caller waits for in vain."""
+
+    ANSWER = "answer"
+    """Nothing came after the caller's words."""
+    REST = "rest"
+    """The model stopped in the middle."""
+    LINK = "link"
+    """The connection ended between the caller's words and the answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missed:
+    """What the caller waits for will not come by itself any more."""
+
+    lack: Lack
+    """What it is."""
+
+
 Report = (
-    Opened | Started | Spoke | Wrote | Called | AudioEnded | Closed | Heard | BargedIn | TurnEnded
+    Opened
+    | Started
+    | Spoke
+    | Wrote
+    | Called
+    | AudioEnded
+    | Closed
+    | Heard
+    | BargedIn
+    | TurnEnded
+    | Missed
 )

@@ -2,12 +2,15 @@
 
 One request is on its way at a time; a newer one supersedes it, as in LiveKit's other plugins. A
 request that is waiting, or was written to a connection that ended, is asked (again) on the next
-connection.
+connection. One that is answered by an empty turn is asked once more in another way; the turn counts
+as its answer only if the request was on the wire before that turn began, with nothing older
+unfinished.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from .effects import Effect, FailReply
 from .errors import ReplyRefused
@@ -19,12 +22,26 @@ WRITE_WITHIN = 30.0
 """Seconds for which a request may wait to be written: longer than any reconnect that succeeds."""
 
 
+class ReplyDuringCall(Enum):
+    """What becomes of a request while a tool runs that the model waits for.
+
+    LiveKit withholds the tool's result until the reply ends, so to wait for it would be a deadlock.
+    """
+
+    FAIL = "fail"
+    """It fails at once."""
+    INTERIM = "interim"
+    """The call is answered "still running", the reply is spoken, the result is told later."""
+
+
 @dataclass(slots=True)
 class _Request:
     number: int
     instructions: str | None
     requested_at: float
     written_at: float | None = None
+    came_first: bool = False
+    asked_otherwise: bool = False
 
     @property
     def deadline(self) -> float:
@@ -50,6 +67,16 @@ class Requests:
         return self._request is not None and self._request.written_at is not None
 
     @property
+    def under_way(self) -> bool:
+        """Whether there is one, written or not."""
+        return self._request is not None
+
+    @property
+    def asked_otherwise(self) -> bool:
+        """Whether the usual way of asking was tried in vain."""
+        return self._request is not None and self._request.asked_otherwise
+
+    @property
     def instructions(self) -> str | None:
         """Instructions of the request under way."""
         return self._request.instructions if self._request else None
@@ -70,10 +97,36 @@ class Requests:
         if self._request and self._request.number == number:
             self._request = None
 
-    def mark_written(self, *, now: float) -> None:
-        """It is on the wire."""
+    def mark_written(self, *, now: float, came_first: bool = False) -> int:
+        """It is on the wire.
+
+        Args:
+            now: Loop seconds.
+            came_first: Nothing older is unfinished: the next turn is the answer to it.
+
+        Returns:
+            Its number; 0 if there is none.
+        """
+        if self._request is None:
+            return 0
+        self._request.written_at = now
+        self._request.came_first = came_first
+        return self._request.number
+
+    def call_came(self) -> None:
+        """The model called a function that does not run: an empty turn may belong to that call."""
         if self._request:
-            self._request.written_at = now
+            self._request.came_first = False
+
+    def answered_by_nothing(self) -> list[Effect]:
+        """An empty turn ended: ask once more in the other way, then give up."""
+        if not self.written or self._request is None or not self._request.came_first:
+            return []
+        if self._request.asked_otherwise:
+            return self.fail("the model answered with an empty turn, twice", "give instructions")
+        self._request.asked_otherwise = True
+        self._request.written_at = None
+        return []
 
     def answer(self) -> int | None:
         """A generation begins: the number of the request that it answers."""

@@ -9,7 +9,9 @@ new connection carries them all. Every wait ends at a deadline, also on a silent
                 a result it was told
 ``"turn_end"``  when the turn is over, every call is answered and every reply is spoken
 ``"auto"``      ``"pause"`` for a change that the very next reply must obey and that comes while
-                a call is open; ``"turn_end"`` for everything else
+                a call is open; the next rotation, whatever it is for, where functions were only
+                removed, since calls of them are refused until then; ``"turn_end"`` for everything
+                else
 ==============  ==============================================================================
 """
 
@@ -53,7 +55,8 @@ class Situation:
     call_open: bool
     """This connection waits for the result of a call."""
     reply_due: bool
-    """The model was told a result and has not finished speaking about it."""
+    """The model was told a result and has not finished speaking about it, or was asked to speak and
+    has not begun."""
     settling: bool
     """What was left over from the connection before is being told."""
     handle_until: float = 0.0
@@ -91,6 +94,8 @@ class Rotation:
 
     def request(self, cause: RestartCause, *, call_open: bool, now: float) -> None:
         """Remember a request; it joins one that is waiting already."""
+        if self._when is RestartWhen.AUTO and cause is RestartCause.FEWER_TOOLS:
+            return
         if self._waits_since is None:
             self._waits_since = now
         if self._when is RestartWhen.AUTO and cause in _OBEYED_AT_ONCE and call_open:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from . import reports, wording
+from .asking import Asking
 from .delivery import Ledger
 from .effects import (
     Effect,
@@ -59,8 +60,11 @@ class Speech:
         ledger: Told what the model shows.
         history: Told what the server heard and said.
         requests: Asked which request a generation answers.
+        asking: Asked whether the model speaks because it was asked to.
         new_id: Makes an id from a prefix.
         tools_block: Whether the server waits for a result before it says anything else.
+        final_at_reply: The framework stamps the caller's message when it is final, so it has to be
+            before the reply begins (LiveKit 1.6.5); elsewhere it carries a time of its own.
     """
 
     def __init__(
@@ -69,12 +73,16 @@ class Speech:
         ledger: Ledger,
         history: History,
         requests: Requests,
+        asking: Asking,
         new_id: Callable[[str], str],
         tools_block: bool,
+        final_at_reply: bool,
     ) -> None:
         self._ledger = ledger
         self._history = history
         self._requests = requests
+        self._asking = asking
+        self._final_at_reply = final_at_reply
         self._new_id = new_id
         self.tools_block = tools_block
         self._generation: _Generation | None = None
@@ -94,6 +102,11 @@ class Speech:
     def unheard(self) -> bool:
         """Whether nobody took the last generation."""
         return self._generation is not None and self._generation.is_skipped
+
+    @property
+    def spoken(self) -> str:
+        """What the model said in the last generation."""
+        return self._generation.spoken if self._generation else ""
 
     def skipped(self, number: int) -> list[Effect]:
         """Nobody took a generation: its calls will not run, and what it says is not heard."""
@@ -155,19 +168,20 @@ class Speech:
                 self.asked_on = connection if new_turn else self.asked_on
             case reports.BargedIn():
                 # words of ours interrupt as well; the caller's own are heard afterwards
-                ours = self._requests.written or self._ledger.reply_due
+                ours = self._asking.asked or self._ledger.reply_due
                 if not ours and not self._ledger.running:
                     self._shown.append(ReportSpeechStarted())
             case reports.Closed():
                 self._closed(report)
-            case reports.TurnEnded():
+            case reports.TurnEnded() | reports.Missed():
                 pass
 
     def _opened(self, report: reports.Opened, connection: int) -> None:
+        asked = self._asking.asked
         request = None if report.continues else self._requests.answer()
         # LiveKit stops playout at this event and 1.6.5 also throws away what a running tool
         # returns, so it is shown only where the caller can have caused the generation
-        ours = request is not None or self._ledger.expects_reply(connection)
+        ours = asked or self._ledger.expects_reply(connection)
         if not ours and not report.continues and not self._ledger.running:
             self._shown.append(ReportSpeechStarted())
         self._generation = _Generation(
@@ -186,6 +200,8 @@ class Speech:
 
     def _started(self, connection: int) -> None:
         self._history.consumed()
+        if self._final_at_reply and self._caller is not None and not self._caller.is_final:
+            self._transcribe(is_final=True)
         # a blocking model waits for all results: what it says before the last one is older
         open_call = self.tools_block and self._ledger.open_on(connection)
         to_caller = self._caller_spoke and self._caller_first
@@ -244,6 +260,10 @@ class Speech:
         if generation is None:
             return
         generation.is_open = False
+        cut = report.ending is reports.Ending.CUT and generation.has_speech
+        if cut and not self._ledger.running:
+            # LiveKit records what it is made to interrupt as interrupted
+            self._shown.append(ReportSpeechStarted())
         self._shown.append(ReportSpeechStopped())
         if self._caller is not None and not self._caller.is_final:
             self._transcribe(is_final=True)

@@ -139,24 +139,19 @@ class Telling:
         record = self._ledger.get(item.result.call_id) if item.result is not None else None
         return item if record is None else replace(item, result=record.result)
 
-    def speak_up(
-        self,
-        connection: int,
-        items: tuple[HistoryItem, ...],
-        *,
-        asked: bool,
-        request: str | None,
-        now: float,
-    ) -> list[Effect]:
-        """Tell the model all that it does not know, and ask it to speak where a reply is due.
+    def gather(
+        self, connection: int, items: tuple[HistoryItem, ...], *, speaks: bool, now: float
+    ) -> tuple[list[Effect], tuple[Turn, ...], Sequence[Record]]:
+        """What the model does not know; once this was called, it is told.
 
         Args:
             connection: The present connection.
             items: The chat context.
-            asked: A reply is asked for besides; it goes out with the results, so that one reply
-                serves both.
-            request: Instructions for that reply, ``None`` if there are none.
+            speaks: The model is asked to speak in any case.
             now: In loop seconds.
+
+        Returns:
+            What goes out first, the turns that tell the rest, and the results that want a reply.
         """
         effects: list[Effect] = []
         if self.instructions is not None:
@@ -165,22 +160,16 @@ class Telling:
             self.instructions = None
         records = self._to_say(connection, now)
         due = [r for r in records if r.reply is Reply.DUE]
-        if not (self._prompts.can_inform or due or asked):
+        if not (self._prompts.can_inform or due or speaks):
             # it waits for the next words that ask the model to speak, and goes out with them
-            return effects
+            return effects, (), ()
         turns = self._missing(items, [r for r in records if r.reply is not Reply.DUE])
-        if due:
-            effects += self._prompts.say(due, turns, request)
-        elif asked:
-            effects += self._prompts.ask(request, turns)
-        else:
-            effects += self._prompts.inform(turns)
         self._ledger.said(records, connection)
         if records:
             self._told([r.result for r in records if r.result is not None], now)
-        elif asked:
+        elif speaks:
             self._last_sign = now
-        return effects
+        return effects, turns, due
 
     def _to_say(self, connection: int, now: float) -> tuple[Record, ...]:
         """Results to put into words: those of one batch together, but not without end."""

@@ -19,6 +19,8 @@ the next state for each pair; what is done on the way stands in ``TurnTracker``.
 * ``interrupted`` ends the message. What trails it is dropped until the turn ends, the caller
   speaks, or ``interrupted_pause`` seconds pass without a frame. A late ``turnComplete`` of the
   interrupted turn is not the end of what came after (``_owed_ends`` counts them).
+* A turn may end and say that the interaction goes on (``interactionStatus``): what follows
+  continues it. That is no safe point until the server is idle or the turn stalls.
 * A turn in which nothing arrives for ``stalled_after`` seconds is taken to be over, since nothing
   is put before the model while it lasts: a reply that stops in the middle is cut, the caller's
   unanswered words are closed. Its end may still come, and is owed.
@@ -39,6 +41,8 @@ from .reports import (
     Closed,
     Ending,
     Heard,
+    Lack,
+    Missed,
     Opened,
     Report,
     Spoke,
@@ -47,6 +51,11 @@ from .reports import (
     Wrote,
 )
 from .turn_state import BEFORE_ITS_OWN_END, MAY_STALL, SAME_TURN, TABLE, Sign, TurnState
+
+_SPEAKING = (TurnState.LISTENING, TurnState.GENERATING, TurnState.TRAILING, TurnState.BETWEEN)
+
+_NOBODYS = (TurnState.IDLE, TurnState.INTERRUPTED, TurnState.HUSHED, TurnState.BETWEEN)
+"""States in which words of the caller open a generation."""
 
 
 @dataclass(slots=True)
@@ -115,12 +124,17 @@ class TurnTracker:
     @property
     def speaking(self) -> bool:
         """Whether the model is in the middle of a generation, or the caller waits for one."""
-        return self.state in (TurnState.LISTENING, TurnState.GENERATING, TurnState.TRAILING)
+        return self.state in _SPEAKING
 
     @property
     def quiet(self) -> bool:
         """Whether words put before the model now interrupt nothing."""
         return self.state in (TurnState.IDLE, TurnState.HUSHED)
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether the next end of a turn is that of a turn that has not begun yet."""
+        return self.state is TurnState.IDLE and not self._owed_ends
 
     # ------------------------------------------------------------ inputs
 
@@ -139,7 +153,7 @@ class TurnTracker:
         if frame.generation_complete:
             yield from self._complete(now)
         if frame.turn_complete:
-            yield from self._turn_end(now)
+            yield from self._turn_end(now, more_follows=frame.more_follows)
         may_stall = self.state in MAY_STALL
         self._stalls_at = now + self._stalled_after if may_stall else None
 
@@ -164,6 +178,7 @@ class TurnTracker:
 
     def connection_lost(self) -> Iterator[Report]:
         """Nothing more will come of what is open."""
+        unanswered = self.state is TurnState.LISTENING
         if self._open and self.state is TurnState.GENERATION_COMPLETED:
             yield from self._close(Ending.COMPLETED)
         elif self._open:
@@ -173,6 +188,8 @@ class TurnTracker:
         self._owed_ends = 0
         self._turn_has_content = False
         self._words_over = True
+        if unanswered:
+            yield Missed(lack=Lack.LINK)
 
     # ------------------------------------------------------------ what happens on the way
 
@@ -189,12 +206,16 @@ class TurnTracker:
 
     def _stalled(self) -> Iterator[Report]:
         cut = self.state is TurnState.GENERATING
+        unanswered = self.state is TurnState.LISTENING
         yield from self._close(Ending.CUT if cut else Ending.COMPLETED)
         self._deadline = self._stalls_at = None
         self._owed_ends += 1
         self._turn_has_content = False
         self._words_over = True
         self._step(Sign.STALLED)
+        if cut or unanswered:
+            # where more may follow, none need
+            yield Missed(lack=Lack.REST if cut else Lack.ANSWER)
 
     def _interrupt(self, now: float) -> Iterator[Report]:
         if self.state is not TurnState.LISTENING:
@@ -211,7 +232,7 @@ class TurnTracker:
             # a new turn of the caller, before the server ended the one that has been said
             self.state = TurnState.IDLE
             self._owed_ends += 1
-        between_turns = self.state in (TurnState.IDLE, TurnState.INTERRUPTED, TurnState.HUSHED)
+        between_turns = self.state in _NOBODYS
         new_turn = self._words_over and (between_turns or not late)
         self._last_words = now
         self._words_over = False
@@ -264,7 +285,7 @@ class TurnTracker:
             self._deadline = now + self._transcript_grace
         self._step(Sign.COMPLETE)
 
-    def _turn_end(self, now: float) -> Iterator[Report]:
+    def _turn_end(self, now: float, *, more_follows: bool) -> Iterator[Report]:
         if self._owed_ends and self.state in BEFORE_ITS_OWN_END:
             self._owed_ends -= 1
             return
@@ -272,14 +293,14 @@ class TurnTracker:
         tail = self.state in (TurnState.INTERRUPTED, TurnState.HUSHED)
         waiting = self.state in (TurnState.AWAITING_TOOLS, TurnState.TRAILING)
         yield from self._close(Ending.COMPLETED)
-        self._step(Sign.TURN_END)
+        self._step(Sign.MORE_FOLLOWS if more_follows else Sign.TURN_END)
         self.ended_at = now
         self._deadline = None
         self._last_words = float("-inf")
         empty = not self._turn_has_content
         self._turn_has_content = False
         self._words_over = True
-        if not tail and not waiting:
+        if not tail and not waiting and not (empty and more_follows):
             yield TurnEnded(empty=empty)
 
     def _open_generation(self, *, continues: bool) -> Iterator[Report]:

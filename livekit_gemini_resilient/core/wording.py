@@ -18,6 +18,12 @@ MARK = "[system notice]"
 CALLS_REFUSED = "Tool calls are disabled for this reply; answer the caller directly."
 """The answer to calls that ``tool_choice="none"`` forbids."""
 
+
+def removed(name: str) -> str:
+    """The answer to a call of a function that was removed since it was declared."""
+    return f"{name} is not available any more. Do not call it again; go on without it."
+
+
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 _ANSWER_NOW = "Continue the conversation with this result now, in your own words."
@@ -66,6 +72,17 @@ def still_running(call: ToolCall) -> ToolResult:
         name=call.name,
         output=f"{call.name} is still running. Its result will follow in a later message.",
     )
+
+
+def interim(call: ToolCall, instructions: str | None) -> ToolResult:
+    """The same, with what the model is to say until then."""
+    wanted = (
+        "Tell the caller so in a few words."
+        if instructions is None
+        else f"Until then, reply to the caller following these instructions: {instructions}"
+    )
+    answer = still_running(call)
+    return replace(answer, output=clean(f"{answer.output} {wanted}"))
 
 
 def result_line(call: ToolCall, result: ToolResult) -> str:
@@ -138,6 +155,16 @@ def reply_now(instructions: str | None) -> str:
     if instructions is None:
         return f"{MARK} Please go on with the conversation."
     return clean(f"{MARK} Reply now, following these instructions: {instructions}")
+
+
+def answer_now(begun: str) -> str:
+    """A marked user turn for a model that owes the caller an answer, or the rest of one.
+
+    Args:
+        begun: What it had said before it stopped.
+    """
+    text = f"{MARK} The caller is waiting for your answer."
+    return clean(f'{text} You had begun to answer: "{begun}" Go on from there.') if begun else text
 
 
 def is_echo(words: str, written: Iterable[str]) -> bool:

@@ -26,6 +26,7 @@ from livekit_gemini_resilient.core.effects import (
     ReportSpeechStarted,
     SendContent,
     SendInput,
+    SendRequest,
     SendText,
     SendToolResponse,
     Transcribe,
@@ -71,6 +72,9 @@ class Driver:
         foreign: See ``Server``.
         tools_block: See ``Conversation``.
         handle: See ``Conversation``.
+        max_retry: See ``Conversation``.
+        may_stay_silent: See ``Conversation``.
+        final_at_reply: See ``Speech``.
     """
 
     def __init__(
@@ -81,6 +85,8 @@ class Driver:
         tools_block: bool = True,
         handle: str | None = None,
         max_retry: int = 3,
+        may_stay_silent: bool = False,
+        final_at_reply: bool = False,
     ) -> None:
         ids = count(1)
         self.options = options or ResilienceOptions()
@@ -91,6 +97,8 @@ class Driver:
             tools_block=tools_block,
             handle=handle,
             max_retry=max_retry,
+            may_stay_silent=may_stay_silent,
+            final_at_reply=final_at_reply,
         )
         self.server = Server(foreign=foreign, blocks=tools_block)
         self.now = 0.0
@@ -135,6 +143,8 @@ class Driver:
                 assert self.up is not None, f"{effect} was written to no connection"
                 self.written.append(effect)
                 self.server.write(self.up, effect)
+            case SendRequest(frame=frame):
+                self._run(frame)
             case Dial():
                 assert self.up is None, "dialed while a connection was up"
                 assert self.closing is None, "dialed while a connection was closing"
@@ -235,12 +245,12 @@ class Driver:
         self.server.close(number)
         self.feed(ConnectionLost(connection=number))
 
-    def lose(self, code: int | None = 1011) -> None:
+    def lose(self, code: int | None = 1011) -> list[Effect]:
         """The connection drops."""
         assert self.up is not None
         number, self.up = self.up, None
         self.server.close(number)
-        self.feed(ConnectionLost(connection=number, code=code))
+        return self.feed(ConnectionLost(connection=number, code=code))
 
     # ------------------------------------------------------------ time and delivery
 

@@ -181,13 +181,20 @@ class Server:
         if answer:
             self.speak(number, self.unsaid(number))
 
-    def call(self, number: int, *calls: ToolCall, refused: str | None = None) -> None:
-        """The model calls functions, in one message; ``tool_choice="none"`` refuses them."""
+    def call(
+        self,
+        number: int,
+        *calls: ToolCall,
+        refused: str | None = None,
+        removed: frozenset[str] = frozenset(),
+    ) -> None:
+        """The model calls functions, in one message; ``tool_choice="none"`` refuses them all, and
+        those that were removed are refused by name."""
         connection = self.connections[number]
         for call in calls:
             connection.waiting[call.call_id] = call
             connection.issued.add(call.call_id)
-        self.send(number, calls=calls, calls_refused=refused)
+        self.send(number, calls=calls, calls_refused=refused, removed_functions=removed)
 
     def cancel(self, number: int, *call_ids: str) -> None:
         """The model does not want these answers any more."""

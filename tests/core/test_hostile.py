@@ -52,11 +52,16 @@ class Hostile(RuleBasedStateMachine):
         self.requested: list[int] = []
         self.withdrawn: set[int] = set()
 
-    @initialize(when=st.sampled_from(WHEN), foreign=st.sampled_from(FOREIGN), blocks=st.booleans())
-    def begin(self, when: str, foreign: str, blocks: bool) -> None:
+    @initialize(
+        when=st.sampled_from(WHEN),
+        foreign=st.sampled_from(FOREIGN),
+        blocks=st.booleans(),
+        during=st.sampled_from(["fail", "interim"]),
+    )
+    def begin(self, when: str, foreign: str, blocks: bool, during: str) -> None:
         """A conversation whose first connection is up."""
         self.driver = Driver(
-            ResilienceOptions(restart_when=when),
+            ResilienceOptions(restart_when=when, reply_during_call=during),
             foreign=foreign,
             tools_block=blocks,
             max_retry=10_000,
@@ -120,6 +125,14 @@ class Hostile(RuleBasedStateMachine):
     def reply_freezes(self) -> None:
         self.driver.deliver(1)
         self.driver.server.freeze()
+
+    @precondition(lambda self: self.is_up and self.driver.conversation.turn.quiet)
+    @rule(more=st.booleans())
+    def turn_ends_without_a_word(self, more: bool) -> None:
+        """Whether or not it says that another follows."""
+        self.driver.deliver()
+        if self.is_up:
+            self.driver.server.send(self.driver.up or 0, turn_complete=True, more_follows=more)
 
     @rule(mute=st.booleans())
     def model_falls_silent(self, mute: bool) -> None:

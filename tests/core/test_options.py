@@ -12,7 +12,8 @@ from livekit_gemini_resilient.core.errors import ConfigurationError, ResilienceE
 from livekit_gemini_resilient.core.rotation import RestartWhen
 from livekit_gemini_resilient.options import ResilienceOptions
 
-OTHERS = {"restart_when", "behaviour"}
+CHOICES = ("restart_when", "reply_during_call")
+OTHERS = (*CHOICES, "behaviour")
 NUMBERS = [f.name for f in dataclasses.fields(ResilienceOptions) if f.name not in OTHERS]
 MAY_BE_ZERO = {
     "go_away_margin",

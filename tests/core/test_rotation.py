@@ -35,7 +35,7 @@ def test_nothing_is_due_without_a_request(when: RestartWhen) -> None:
         assert rotation(when).next_deadline(now) is None
 
 
-@pytest.mark.parametrize("cause", list(RestartCause))
+@pytest.mark.parametrize("cause", [c for c in RestartCause if c is not RestartCause.FEWER_TOOLS])
 @pytest.mark.parametrize("when", list(RestartWhen))
 def test_a_request_is_due_at_once_when_the_exchange_is_over(
     when: RestartWhen, cause: RestartCause
@@ -157,3 +157,11 @@ def test_a_new_connection_serves_every_request() -> None:
     assert waiting.next_deadline(situation()) is None
     waiting.request(RestartCause.OPTIONS, call_open=True, now=50.0)
     assert not waiting.due(AWAITING, now=50.0), "the hurry of before is forgotten"
+
+
+@pytest.mark.parametrize("when", list(RestartWhen))
+def test_a_removed_function_rides_along_with_the_next_rotation(when: RestartWhen) -> None:
+    """C8: it is refused until then; a policy that the user fixed holds for it as for the rest."""
+    waiting = Rotation(when=when, max_defer=30.0, margin=5.0)
+    waiting.request(RestartCause.FEWER_TOOLS, call_open=False, now=0.0)
+    assert waiting.requested is (when is not RestartWhen.AUTO)

@@ -16,6 +16,8 @@ from livekit_gemini_resilient.core.reports import (
     Closed,
     Ending,
     Heard,
+    Lack,
+    Missed,
     Opened,
     Report,
     Spoke,
@@ -36,6 +38,7 @@ FRAMES: dict[str, dict[str, object]] = {
     "calls": {"calls": (CALL,)},
     "complete": {"generation_complete": True},
     "turn_end": {"turn_complete": True},
+    "more follows": {"turn_complete": True, "more_follows": True},
     "interrupted": {"interrupted": True},
     "empty": {},
     "usage": {"usage": object()},
@@ -60,6 +63,7 @@ PATHS: dict[TurnState, tuple[str, ...]] = {
     TurnState.TRAILING: ("calls", "audio"),
     TurnState.INTERRUPTED: ("audio", "interrupted"),
     TurnState.HUSHED: ("interrupted",),
+    TurnState.BETWEEN: ("audio", "more follows"),
 }
 WITH_GENERATION = {
     TurnState.LISTENING,
@@ -381,6 +385,47 @@ def test_a_lost_connection_cuts_what_is_open() -> None:
     assert turns.see("lost") == [Closed(generation=2, ending=Ending.COMPLETED)]
 
 
+def test_a_link_lost_between_words_and_answer_leaves_the_caller_waiting() -> None:
+    """B15: the only sign that the caller has finished is that the words were heard."""
+    turns = Turns()
+    turns.see("words")
+    assert turns.see("lost")[-1] == Missed(lack=Lack.LINK)
+    turns.see("words", "audio")
+    assert Missed not in kinds(turns.see("lost"))
+
+
+@pytest.mark.parametrize("sign", ["audio", "text", "calls"])
+def test_what_follows_a_turn_that_promised_more_continues_it(sign: str) -> None:
+    """B9: nobody spoke in between, so nothing is interrupted."""
+    turns = Turns()
+    turns.see("words", "audio", "complete", "more follows")
+    assert not turns.tracker.quiet
+    assert turns.tracker.speaking
+    (opened, *_) = turns.see(sign)
+    assert opened == Opened(generation=2, continues=True)
+
+
+def test_an_interaction_ends_with_the_turn_that_promises_nothing() -> None:
+    """B9: each utterance is a turn, and the last one is the end."""
+    turns = Turns()
+    turns.see("audio", "more follows", "audio", "complete", "turn_end")
+    assert turns.tracker.quiet
+
+
+def test_a_turn_that_only_promises_more_is_no_empty_answer() -> None:
+    """B9: the model is at work."""
+    assert Turns().see("more follows") == []
+
+
+def test_an_interaction_that_may_go_on_and_does_not_is_over_in_time() -> None:
+    """Nothing waits without a timer; nothing is missed, since more may follow and need not."""
+    turns = Turns()
+    turns.see("audio", "more follows")
+    assert not turns.tracker.quiet
+    assert turns.wait(11.0) == []
+    assert turns.tracker.quiet
+
+
 def test_a_reply_that_stops_in_the_middle_is_cut() -> None:
     """B16: after a silence that is longer than any healthy pause."""
     turns = Turns()
@@ -388,14 +433,17 @@ def test_a_reply_that_stops_in_the_middle_is_cut() -> None:
     assert turns.wait(9.0) == []
     turns.see("audio")
     assert turns.wait(9.0) == []
-    assert turns.wait(2.0) == [Closed(generation=1, ending=Ending.CUT)]
+    assert turns.wait(2.0) == [Closed(generation=1, ending=Ending.CUT), Missed(lack=Lack.REST)]
 
 
 def test_words_without_any_answer_are_closed() -> None:
     """Nothing waits for ever: what is to be put before the model can be."""
     turns = Turns()
     turns.see("words")
-    assert turns.wait(11.0) == [Closed(generation=1, ending=Ending.COMPLETED)]
+    assert turns.wait(11.0) == [
+        Closed(generation=1, ending=Ending.COMPLETED),
+        Missed(lack=Lack.ANSWER),
+    ]
     assert turns.tracker.quiet
 
 

@@ -11,7 +11,7 @@ from livekit_gemini_resilient.testing import Call, Calls, Gate, GeminiLiveServer
 from .conftest import Dial, RawClient, response, user
 
 MANUAL = {"automaticActivityDetection": {"disabled": True}}
-FAMILIES_OF_3_8 = ["3.8-live", "3.8-extended-thinking"]
+EVERY_OF_3_8 = ["3.8-live", "3.8-extended-thinking"]
 
 
 def tools(behavior: str | None = None) -> list[dict[str, Any]]:
@@ -40,7 +40,7 @@ async def ask(client: RawClient) -> str:
     return call_id
 
 
-@pytest.mark.parametrize("profile", FAMILIES_OF_3_8)
+@pytest.mark.parametrize("profile", EVERY_OF_3_8)
 async def test_a_non_blocking_call_ends_its_turn_and_the_answer_starts_another(
     dial: Dial, profile: str
 ) -> None:
@@ -318,7 +318,7 @@ async def test_extended_thinking_reads_a_response_without_a_name_as_a_failure(di
     assert not reply.knew("forty-two")
 
 
-@pytest.mark.parametrize("family", FAMILIES_OF_3_8)
+@pytest.mark.parametrize("family", EVERY_OF_3_8)
 async def test_3_8_refuses_content_without_a_role(dial: Dial, family: str) -> None:
     """Roles are explicit (observed)."""
     async with GeminiLiveServer(profile=family) as server:

@@ -1,0 +1,421 @@
+"""The model is asked for what the caller waits for: once, in time, and with an end to it."""
+
+from __future__ import annotations
+
+import pytest
+
+from livekit_gemini_resilient.core.effects import (
+    Effect,
+    SendContent,
+    SendRequest,
+    SendText,
+    SendToolResponse,
+)
+from livekit_gemini_resilient.core.errors import CallerUnanswered
+from livekit_gemini_resilient.core.events import ReplyRequested, ReplyWithdrawn, RestartCause
+from livekit_gemini_resilient.options import ResilienceOptions
+
+from .driver import Driver, call, result
+
+INTERIM = ResilienceOptions(reply_during_call="interim")
+
+
+def connected(*, handle: bool = False, may_stay_silent: bool = False) -> Driver:
+    """A conversation whose first connection is up, with or without a handle."""
+    driver = Driver(may_stay_silent=may_stay_silent)
+    driver.connect()
+    if handle:
+        driver.server.snapshot(1)
+        driver.deliver()
+    return driver
+
+
+def heard(driver: Driver, words: str = "w1. What is the time?") -> None:
+    """The caller says something, and nothing follows."""
+    driver.server.hear(driver.conversation.link.number, words, answer=False)
+    driver.deliver()
+
+
+def freeze(driver: Driver) -> None:
+    """The model begins to answer, and stops in the middle."""
+    driver.server.hear(1, "w1. What is the time?")
+    driver.deliver(frames=2)
+    driver.server.freeze()
+
+
+def prompts(driver: Driver) -> list[int]:
+    """How often each connection was asked to speak."""
+    return [len(c.prompts) for c in driver.server.connections.values()]
+
+
+# ------------------------------------------------------------ the link is lost (B15)
+
+
+@pytest.mark.parametrize("handle", [False, True])
+@pytest.mark.parametrize("code", [1011, None])
+def test_words_heard_before_the_link_was_lost_are_answered_once(
+    handle: bool, code: int | None
+) -> None:
+    """On the next connection, whether or not it was resumed."""
+    driver = connected(handle=handle)
+    heard(driver)
+    driver.lose(code)
+    driver.settle()
+    assert prompts(driver) == [0, 1]
+    assert [r.done for r in driver.server.replies] == [True]
+    assert "w1." in driver.server.live.text
+    assert driver.errors[1:] == []
+
+
+def test_words_that_a_handle_covers_are_answered_too() -> None:
+    """They are not told again; the model is told that the caller waits."""
+    driver = connected()
+    heard(driver)
+    driver.server.snapshot(1)
+    driver.deliver()
+    driver.lose()
+    driver.settle()
+    assert len(driver.server.replies) == 1
+    assert driver.server.live.text.count("w1.") == 1
+
+
+def test_words_are_asked_about_again_if_that_link_is_lost_too() -> None:
+    """The next connection is asked as well, and one reply is given."""
+    driver = connected()
+    heard(driver)
+    driver.lose()
+    driver.connect()
+    driver.lose()
+    driver.settle()
+    assert prompts(driver) == [0, 1, 1]
+    assert sum(r.done for r in driver.server.replies) == 1
+
+
+def test_a_reply_that_had_begun_is_not_asked_for_again_when_the_link_is_lost() -> None:
+    """It is recorded as interrupted; the caller has heard the beginning."""
+    driver = connected()
+    driver.server.hear(1, "w1. What is the time?")
+    driver.deliver(frames=2)
+    driver.lose()
+    driver.settle()
+    assert prompts(driver) == [0, 0]
+    assert [interrupted for _, interrupted in driver.ended] == [True]
+
+
+def test_a_request_for_a_reply_answers_the_caller_as_well() -> None:
+    """One reply, not two."""
+    driver = connected()
+    heard(driver)
+    driver.feed(ReplyRequested(request=7))
+    driver.lose()
+    driver.settle()
+    assert prompts(driver)[1:] == [1]
+    assert driver.answered == [7]
+
+
+def test_a_result_that_is_told_on_the_next_connection_answers_the_caller_as_well() -> None:
+    """One say, one reply."""
+    driver = connected(handle=True)
+    driver.server.call(1, call("c1"))
+    driver.deliver()
+    driver.returns(result("c1"))
+    driver.server.freeze()
+    driver.lose()
+    driver.settle()
+    assert prompts(driver) == [0, 1]
+    assert len(driver.replies("<c1=42>")) == 1
+
+
+# ------------------------------------------------------------ a healthy link
+
+
+def test_a_caller_who_gets_nothing_at_all_is_answered_after_a_nudge() -> None:
+    """B15: once, after ``reply_timeout``."""
+    driver = connected()
+    heard(driver)
+    driver.elapse(9.9)
+    assert prompts(driver) == [0]
+    driver.elapse(0.2)
+    driver.settle()
+    assert prompts(driver) == [1]
+    assert [r.done for r in driver.server.replies] == [True]
+    assert driver.speech_starts == 1, "the answer that was asked for interrupts nobody"
+
+
+def test_a_model_that_may_stay_silent_is_left_alone() -> None:
+    """Proactive audio lets it decide."""
+    driver = connected(may_stay_silent=True)
+    heard(driver)
+    driver.settle()
+    assert prompts(driver) == [0]
+
+
+def test_an_empty_turn_is_the_decision_of_the_model() -> None:
+    """It is no silence that nobody accounts for."""
+    driver = connected()
+    heard(driver)
+    driver.server.send(1, turn_complete=True)
+    driver.settle()
+    assert prompts(driver) == [0]
+
+
+def test_a_reply_that_freezes_is_asked_for_once() -> None:
+    """B16: it ends as interrupted, and the model is told what it had said."""
+    driver = connected()
+    freeze(driver)
+    driver.elapse(9.0)
+    assert driver.ended == []
+    driver.settle()
+    assert [interrupted for _, interrupted in driver.ended] == [True, False]
+    (prompt,) = driver.server.live.prompts
+    assert f'"{driver.ended[0][0].strip()}"' in prompt
+    assert driver.dials == 1
+
+
+@pytest.mark.parametrize("lack", ["answer", "rest"])
+def test_a_model_that_does_not_answer_a_nudge_gets_a_fresh_session(lack: str) -> None:
+    """B16: it may hear and never speak again; the handle is not used."""
+    driver = connected(handle=True)
+    if lack == "rest":
+        freeze(driver)
+    else:
+        heard(driver)
+    driver.server.mute = True
+    driver.elapse(20.5)
+    assert driver.closing == 1
+    driver.server.mute = False
+    driver.settle()
+    assert driver.server.connections[2].handle is None
+    assert prompts(driver) == [1, 1]
+    assert driver.server.replies[-1].done
+    assert driver.errors == []
+
+
+def test_a_model_that_never_answers_ends_in_an_error() -> None:
+    """Promise 3: the conversation goes on."""
+    driver = connected()
+    heard(driver)
+    driver.server.mute = True
+    driver.settle()
+    assert prompts(driver) == [1, 1]
+    ((error, recoverable),) = driver.errors
+    assert isinstance(error, CallerUnanswered)
+    assert recoverable
+    assert "within 10 s" in str(error)
+    driver.server.mute = False
+    driver.server.hear(2, "w2. Hello?")
+    driver.settle()
+    assert driver.server.replies[-1].done
+
+
+def test_a_question_that_is_answered_by_an_empty_turn_is_not_waited_for() -> None:
+    """The next step is taken at once."""
+    driver = connected()
+    heard(driver)
+    driver.lose()
+    driver.server.mute = True
+    driver.connect()
+    driver.server.send(2, turn_complete=True)
+    driver.deliver()
+    driver.elapse(0.0)
+    assert driver.closing == 2
+
+
+# ------------------------------------------------------------ generate_reply
+
+
+def request(driver: Driver, number: int = 7, instructions: str | None = "Greet.") -> list[Effect]:
+    """A reply is asked for."""
+    return driver.feed(ReplyRequested(request=number, instructions=instructions))
+
+
+def empty_turn(driver: Driver) -> None:
+    """The server ends a turn without a word."""
+    driver.server.send(1, turn_complete=True)
+    driver.deliver()
+
+
+def test_what_asks_for_a_reply_says_what_to_write_if_nobody_waits_for_it() -> None:
+    """C4: the history goes out in any case, the question does not."""
+    driver = connected()
+    heard(driver)
+    driver.adds("m1", "user", "m1. Hello.")
+    (sent,) = request(driver, instructions=None)
+    assert isinstance(sent, SendRequest)
+    assert isinstance(sent.frame, SendContent)
+    assert sent.request == 7
+    assert sent.frame.turn_complete
+    assert sent.otherwise == SendContent(turns=sent.frame.turns, turn_complete=False)
+
+
+def test_the_reply_to_a_request_that_was_withdrawn_on_the_wire_is_nobodys() -> None:
+    """C4: it cannot be stopped, and is not taken for an answer to anything."""
+    driver = connected()
+    request(driver)
+    driver.feed(ReplyWithdrawn(request=7))
+    request(driver, 8, "Say goodbye.")
+    driver.settle()
+    assert driver.answered == [8]
+    driver = connected()
+    request(driver)
+    driver.feed(ReplyWithdrawn(request=7))
+    driver.settle()
+    assert driver.answered == []
+    assert driver.failed == []
+
+
+def test_a_request_that_is_answered_by_an_empty_turn_is_asked_once_in_the_other_way() -> None:
+    """C5: and the way that works is the one that is used from then on."""
+    driver = connected()
+    driver.server.mute = True
+    request(driver)
+    driver.server.mute = False
+    empty_turn(driver)
+    driver.settle()
+    assert driver.answered == [7]
+    assert [type(e) for e in driver.server.live.written] == [SendContent, SendText]
+    request(driver, 8)
+    driver.settle()
+    assert driver.answered == [7, 8]
+    assert isinstance(driver.server.live.written[-1], SendText)
+
+
+def test_a_request_that_is_answered_by_two_empty_turns_fails_at_once() -> None:
+    """C5: nothing is learnt from that."""
+    driver = connected()
+    driver.server.mute = True
+    request(driver)
+    empty_turn(driver)
+    assert driver.failed == []
+    empty_turn(driver)
+    assert driver.failed == [7]
+    driver.server.mute = False
+    request(driver, 8)
+    driver.settle()
+    assert driver.answered == [8]
+    assert isinstance(driver.server.live.written[-1], SendContent)
+
+
+def test_the_late_end_of_an_earlier_turn_is_no_empty_answer() -> None:
+    """C5: the request was written before that turn was over."""
+    driver = connected()
+    driver.server.hear(1, "w1. Hello?")
+    driver.deliver(frames=4)
+    driver.server.mute = True
+    request(driver)
+    driver.deliver()
+    assert driver.conversation.turn.at_rest
+    assert len(driver.server.live.prompts) == 1
+    assert driver.failed == []
+
+
+def test_the_empty_turn_of_a_refused_call_is_no_empty_answer() -> None:
+    """C5: some servers end the turn of an answered call without a word, and then speak."""
+    driver = connected()
+    driver.server.mute = True
+    request(driver)
+    driver.server.call(1, call("c1"), refused="not now")
+    driver.deliver()
+    empty_turn(driver)
+    assert len(driver.server.live.prompts) == 1
+    driver.server.mute = False
+    driver.server.speak(1, ())
+    driver.settle()
+    assert driver.answered == [7]
+
+
+def test_the_caller_speaking_in_between_proves_nothing_about_the_other_way() -> None:
+    """C5: what the model says then may be the answer to the caller."""
+    driver = connected()
+    driver.server.mute = True
+    request(driver)
+    empty_turn(driver)
+    driver.server.mute = False
+    driver.server.hear(1, "w1. Hello?")
+    driver.settle()
+    request(driver, 8)
+    assert isinstance(driver.server.live.written[-1], SendContent)
+
+
+# ------------------------------------------------------------ while a tool runs (C6)
+
+
+def at_work(*calls: str) -> Driver:
+    """A model that waits for tools, and may be given an interim answer."""
+    driver = Driver(INTERIM)
+    driver.connect()
+    driver.server.call(1, *(call(c) for c in calls))
+    driver.deliver()
+    return driver
+
+
+def test_a_reply_during_a_call_goes_out_with_an_interim_answer_to_the_call() -> None:
+    """One response, one reply, and the result is said when it comes."""
+    driver = at_work("c1")
+    (sent,) = request(driver, instructions="Ask for patience.")
+    assert isinstance(sent, SendToolResponse)
+    (interim,) = sent.results
+    assert "still running" in interim.output
+    assert "Ask for patience." in interim.output
+    driver.server.speak(1, ())
+    driver.settle()
+    assert driver.answered == [7]
+    assert prompts(driver) == [0]
+    driver.returns(result("c1"))
+    driver.settle()
+    assert len(driver.replies("<c1=42>")) == 1
+    assert driver.server.live.responses == ["c1"]
+    assert driver.server.faults == []
+
+
+def test_every_call_that_the_model_waits_for_is_answered_first() -> None:
+    """One that stays open would keep it mute."""
+    driver = at_work("c1", "c2")
+    request(driver, instructions=None)
+    assert sorted(driver.server.live.responses) == ["c1", "c2"]
+
+
+def test_a_reply_during_a_call_of_a_lost_connection_is_asked_for_on_the_next() -> None:
+    """Nothing is to be answered there: the next connection does not wait for the tool."""
+    driver = at_work("c1")
+    driver.lose()
+    request(driver)
+    driver.settle()
+    assert driver.answered == [7]
+    driver.returns(result("c1"))
+    driver.settle()
+    assert len(driver.replies("<c1=42>")) == 1
+
+
+def test_an_interim_reply_that_never_comes_fails_in_time() -> None:
+    """C6: five seconds after it was written, like any other."""
+    driver = at_work("c1")
+    driver.server.mute = True
+    request(driver)
+    driver.elapse(5.1)
+    assert driver.failed == [7]
+
+
+def test_a_restart_that_waits_carries_the_request_along() -> None:
+    """C2: asked once, on the new connection."""
+    driver = connected()
+    driver.server.hear(1, "w1. Hello?")
+    driver.deliver(frames=2)
+    driver.request_restart(RestartCause.OPTIONS)
+    request(driver)
+    driver.settle()
+    assert prompts(driver) == [0, 1]
+    assert driver.answered == [7]
+
+
+def test_a_function_that_was_removed_is_refused_and_the_rest_of_the_message_runs() -> None:
+    """C8: until the connection that declares it is replaced."""
+    driver = connected()
+    gone = call("c1", "removed")
+    driver.server.call(1, gone, call("c2"), removed=frozenset({"removed"}))
+    driver.deliver()
+    assert [c.call_id for c in driver.called] == ["c2"]
+    driver.returns(result("c2"))
+    driver.settle()
+    assert sorted(driver.server.live.responses) == ["c1", "c2"]
+    assert "not available any more" in driver.server.live.text
