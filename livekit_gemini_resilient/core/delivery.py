@@ -309,15 +309,18 @@ class Ledger:
                 record.reply = Reply.DUE
                 record.spoken = spoken or record.spoken
 
-    def reply_unheard(self, evidence: Iterable[str]) -> tuple[str, ...]:
+    def reply_unheard(self, evidence: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Nobody took the generation that spoke about these: the reply is due once more.
 
         Returns:
-            Ids of results whose replies nobody took ``_UNHEARD_LIMIT`` times; they are given up.
+            Ids of results that it is evidence for all the same, since no reply to them is wanted;
+            and ids of those whose replies nobody took ``_UNHEARD_LIMIT`` times, and are given up.
         """
+        proven: list[str] = []
         lost: list[str] = []
         for record in self._told_among(evidence):
             if record.reply is not Reply.STARTED:
+                proven.append(record.call.call_id)
                 continue
             record.unheard += 1
             if record.unheard < _UNHEARD_LIMIT:
@@ -325,7 +328,7 @@ class Ledger:
             else:
                 record.known, record.reply = Known.KNOWN, Reply.DONE
                 lost.append(record.call.call_id)
-        return tuple(lost)
+        return tuple(proven), tuple(lost)
 
     def connection_closed(self, connection: int) -> None:
         """What was told there and not seen to arrive is untold."""

@@ -119,7 +119,7 @@ class Speech:
         return self._unheard(generation)
 
     def _unheard(self, generation: _Generation) -> list[Effect]:
-        lost = self._ledger.reply_unheard(generation.evidence)
+        generation.evidence, lost = self._ledger.reply_unheard(generation.evidence)
         return self._decide((call_id, Outcome.KNOWN) for call_id in lost)
 
     def told(self) -> None:

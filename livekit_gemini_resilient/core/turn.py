@@ -105,7 +105,7 @@ class TurnTracker:
         self._stalls_at: float | None = None
         self._last_words = float("-inf")
         self._words_over = True
-        self._turn_has_content = False
+        self._turn_has_content = self._turn_has_speech = False
         self._owed_ends = 0
 
     # ------------------------------------------------------------ questions
@@ -186,7 +186,7 @@ class TurnTracker:
         self.state = TurnState.IDLE
         self._deadline = self._stalls_at = None
         self._owed_ends = 0
-        self._turn_has_content = False
+        self._turn_has_content = self._turn_has_speech = False
         self._words_over = True
         if unanswered:
             yield Missed(lack=Lack.LINK)
@@ -257,6 +257,7 @@ class TurnTracker:
         elif self._open is None:
             yield from self._open_generation(continues=self.state in SAME_TURN)
         self._step(sign)
+        self._turn_has_speech = True
         yield from self._start()
         assert self._open is not None
         if sign is Sign.AUDIO:
@@ -296,7 +297,10 @@ class TurnTracker:
         self._step(Sign.MORE_FOLLOWS if more_follows else Sign.TURN_END)
         self.ended_at = now
         self._deadline = None
-        self._last_words = float("-inf")
+        if self._turn_has_speech:
+            # the caller was answered: words from now on are none that trail the question
+            self._last_words = float("-inf")
+        self._turn_has_speech = False
         empty = not self._turn_has_content
         self._turn_has_content = False
         self._words_over = True

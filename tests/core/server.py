@@ -21,7 +21,7 @@ from livekit_gemini_resilient.core.effects import (
 )
 from livekit_gemini_resilient.core.events import ServerFrame, ToolCall
 
-_CUT = "client content cut a reply that the caller heard"
+CUT = "client content cut a reply that the caller heard"
 
 _HISTORY = "[system notice] Earlier"
 
@@ -269,7 +269,7 @@ class Server:
         if not cut:
             return
         if not on_purpose and any(reply.begun and not reply.done for reply in cut):
-            self.faults.append(_CUT)
+            self.faults.append(CUT)
         self._outbox = deque(out for out in self._outbox if out.reply not in cut)
         self.send(number, interrupted=True)
         self.send(number, turn_complete=True)
@@ -307,7 +307,7 @@ class Server:
         if self.blocks and connection.seen.intersection(connection.waiting):
             self.faults.append("client content while a call was open")
         text = _text(effect)
-        if isinstance(effect, SendText) and not tokens(text) and self.faults[-1:] == [_CUT]:
+        if isinstance(effect, SendText) and not tokens(text) and self.faults[-1:] == [CUT]:
             # the history went out ahead of a ``generate_reply``
             self.faults.pop()
         news = "\n".join(line for line in text.splitlines() if not line.startswith(_HISTORY))

@@ -84,6 +84,19 @@ def test_one_reply_serves_the_next_agent_and_the_result() -> None:
     assert driver.outcome("c1") == [Outcome.REPLIED]
 
 
+def test_the_end_of_an_unheard_reply_proves_nothing() -> None:
+    """The result has been told again by then, and the reply to that is still to come."""
+    driver = conversation(handle="fresh", foreign="ignored")
+    driver.leaves()
+    driver.returns(result("c1"))
+    driver.deliver(frames=1)
+    driver.feed(ReplyRequested(request=7, instructions="Welcome the caller."))
+    driver.listening = True
+    driver.settle()
+    assert driver.answered == [7]
+    assert driver.outcome("c1") == [Outcome.REPLIED]
+
+
 def test_a_reply_that_nobody_ever_takes_is_given_up() -> None:
     """No agent follows: the model is not asked for ever."""
     driver = replaced()

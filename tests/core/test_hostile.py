@@ -27,6 +27,7 @@ from livekit_gemini_resilient.core.events import (
 from livekit_gemini_resilient.options import ResilienceOptions
 
 from .driver import Driver, call, result
+from .server import CUT
 from .test_update_tools_product import FOREIGN, WHEN, later_turn_works
 
 WORD = re.compile(r"[mws]\d+\.")
@@ -265,7 +266,9 @@ class Hostile(RuleBasedStateMachine):
 
     @invariant()
     def nothing_was_answered_twice(self) -> None:
-        assert self.driver.server.faults == []
+        faults = self.driver.server.faults
+        # a reply that nobody took may be cut
+        assert [f for f in faults if f != CUT or not self.driver.skipped] == []
 
     @invariant()
     def every_result_is_accounted_for(self) -> None:
