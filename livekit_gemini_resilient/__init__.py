@@ -13,6 +13,7 @@ from .core.errors import (
     SessionFailed,
 )
 from .core.rotation import RestartWhen
+from .install import install, uninstall
 from .model import RealtimeModel
 from .options import ResilienceOptions
 from .session import RealtimeSession
@@ -33,4 +34,6 @@ __all__ = [
     "ResultUnanswered",
     "SessionFailed",
     "__version__",
+    "install",
+    "uninstall",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from .core.errors import ConfigurationError
 from .options import ResilienceOptions
@@ -28,8 +28,10 @@ class RealtimeModel(PluginModel):
         ValueError: As the google plugin, e.g. without an API key.
     """
 
+    _default_resilience: ClassVar[ResilienceOptions] = ResilienceOptions()
+
     def __init__(self, *, resilience: ResilienceOptions | None = None, **kwargs: Any) -> None:
-        resilience = ResilienceOptions() if resilience is None else resilience
+        resilience = self._default_resilience if resilience is None else resilience
         if not isinstance(resilience, ResilienceOptions):
             raise ConfigurationError("resilience", resilience, "a ResilienceOptions")
         super().__init__(
