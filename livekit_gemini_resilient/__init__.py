@@ -3,6 +3,7 @@
 It never loses, doubles or misroutes a tool result when its websocket is replaced.
 """
 
+from . import versions as versions  # checks them, before anything is built on upstream
 from .core.effects import Outcome, ReportOutcome
 from .core.errors import (
     ConfigurationError,
