@@ -76,6 +76,8 @@ class Stage:
             self._session.close(generation, interrupted=True)
 
     def _open_generation(self, effect: OpenGeneration) -> None:
+        # the caller spoke before the model, also where both are heard of in one message
+        self._words_started[effect.input_id] = wall_clock()
         generation = self._session.new_generation(effect.response_id, effect.input_id)
         self._open[effect.generation] = self._newest = generation
         speaks = self._session.realtime_model.capabilities.audio_output

@@ -34,6 +34,7 @@ FAULTS = {
     "B2": "speech trails a tool call in the same tick",
     "B3": "a second tool call message in one turn",
     "B5": "a message lasts until the server thinks that it was heard",
+    "B11": '`tool_choice="none"` drops the rest of the message',
     "B14": "the same call is delivered twice",
     "C1": "`generate_reply` is refused by the model's name",
     "C2": "`generate_reply` waits, then a restart",
