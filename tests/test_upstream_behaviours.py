@@ -148,6 +148,20 @@ async def test_usage_is_reported_with_the_reply_that_it_belongs_to() -> None:
         assert usage.duration >= 0
 
 
+async def test_the_time_that_a_connection_took_is_reported() -> None:
+    """As LiveKit's metrics, for each connection, without a request."""
+    taken: asyncio.Queue[RealtimeModelMetrics] = asyncio.Queue()
+    async with GeminiLiveServer() as server:
+        session = RealtimeModel(**server.model_options()).session()
+        session.on("metrics_collected", taken.put_nowait)
+        for _ in range(2):
+            metrics = await asyncio.wait_for(taken.get(), 10)
+            assert (metrics.request_id, metrics.total_tokens) == ("", 0)
+            assert metrics.acquire_time > 0
+            await session.update_tools([get_time])
+        await session.aclose()
+
+
 @pytest.mark.parametrize("profile", PROFILES)
 async def test_the_turn_of_the_caller_is_stamped_before_the_reply_to_it(profile: str) -> None:
     """In the session's own context, and in the event where it can say so (since agents 1.7)."""
