@@ -16,13 +16,13 @@ from livekit.plugins.google.realtime import realtime_api
 from .core.errors import ConfigurationError
 from .model import RealtimeModel
 from .options import ResilienceOptions
+from .upstream import PlainModel
 
 _EXPORTING = (realtime, realtime_api)
 """Every module of the plugin in which the class has a name; ``google.beta.realtime`` is the first
 of them under another name."""
 
 _NAME = "RealtimeModel"
-_PLAIN: type[Any] = vars(realtime_api)[_NAME]
 
 
 def install(
@@ -60,7 +60,7 @@ def uninstall() -> None:
 
     Does nothing if nothing was installed.
     """
-    _bind(_PLAIN)
+    _bind(PlainModel)
 
 
 def _bind(model: type[Any]) -> None:
