@@ -3,6 +3,7 @@
 It never loses, doubles or misroutes a tool result when its websocket is replaced.
 """
 
+from . import versions as versions  # checks them, before anything is built on upstream
 from .core.behaviour import Behaviour
 from .core.effects import Outcome, ReportOutcome
 from .core.errors import (
@@ -14,6 +15,7 @@ from .core.errors import (
     SessionFailed,
 )
 from .core.rotation import RestartWhen
+from .install import install, uninstall
 from .model import RealtimeModel
 from .options import ResilienceOptions
 from .session import RealtimeSession
@@ -35,4 +37,6 @@ __all__ = [
     "ResultUnanswered",
     "SessionFailed",
     "__version__",
+    "install",
+    "uninstall",
 ]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, overload
 
 from .core.behaviour import Observed
 from .core.errors import ConfigurationError
 from .options import ResilienceOptions
 from .session import RealtimeSession
-from .upstream import PluginModel
+from .signature import shows, takes
+from .upstream import PlainModel, PluginModel
 
 _MAX_MESSAGE = 16 * 1024 * 1024
 """Bytes. The SDK's own limit of 1 MiB ends the connection when a larger message arrives."""
@@ -29,8 +30,16 @@ class RealtimeModel(PluginModel):
         ValueError: As the google plugin, e.g. without an API key.
     """
 
+    _default_resilience: ClassVar[ResilienceOptions] = ResilienceOptions()
+
+    @overload
+    @takes(PlainModel.__init__)
+    def __init__(self) -> None: ...
+    @overload
+    def __init__(self, *, resilience: ResilienceOptions | None, **kwargs: Any) -> None: ...
+    @shows(PlainModel.__init__)
     def __init__(self, *, resilience: ResilienceOptions | None = None, **kwargs: Any) -> None:
-        resilience = ResilienceOptions() if resilience is None else resilience
+        resilience = self._default_resilience if resilience is None else resilience
         if not isinstance(resilience, ResilienceOptions):
             raise ConfigurationError("resilience", resilience, "a ResilienceOptions")
         super().__init__(

@@ -90,8 +90,9 @@ class Stage:
                 stopped = llm.InputSpeechStoppedEvent(user_transcription_enabled=False)
                 self._session.emit("input_speech_stopped", stopped)
             case ReportUsage(usage=usage):
-                if self._newest is not None:
-                    self._session.report_usage(self._newest, usage)
+                # tokens are paid for, also where no generation was shown yet
+                self._newest = self._newest or self._session.new_generation("", "")
+                self._session.report_usage(self._newest, usage)
 
     def clear(self) -> None:
         """End whatever is open: the conversation is over."""
@@ -100,6 +101,8 @@ class Stage:
             self._session.close(generation, interrupted=True)
 
     def _open_generation(self, effect: OpenGeneration) -> None:
+        # the caller spoke before the model, also where both are heard of in one message
+        self._words_started[effect.input_id] = wall_clock()
         generation = self._session.new_generation(effect.response_id, effect.input_id)
         self._open[effect.generation] = self._newest = generation
         speaks = self._session.realtime_model.capabilities.audio_output

@@ -24,6 +24,9 @@ from .context import history
 from .core.events import HistoryItem, InputPushed, RestartCause, ToolResult
 from .core.wording import clean
 
+PlainModel = plugin.RealtimeModel
+"""Upstream's model; the plugin's own name for it may come to stand for ours."""
+
 Generation = plugin._ResponseGeneration
 """Upstream's record of a generation: its metrics code reads it."""
 
@@ -32,7 +35,7 @@ _UNNAMED_MODEL = "unnamed"
 capabilities and tool behaviour by parts of the name, and refuses some names."""
 
 
-class PluginModel(plugin.RealtimeModel):
+class PluginModel(PlainModel):
     """Upstream's model without what it infers from the model's name.
 
     Args:

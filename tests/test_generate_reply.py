@@ -42,7 +42,7 @@ async def test_generate_reply_works_under_any_model_name(
 
 
 @pytest.mark.fault("C1")
-@ours_and_plain(plain_survives=("1.8.9",))
+@ours_and_plain(plain_survives=("1.8.3", "1.8.9"))
 async def test_generate_reply_is_not_refused_for_newer_models(profile: str, plain: bool) -> None:
     """1.6.5 refuses by the model's name; we do not."""
     async with (

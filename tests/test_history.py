@@ -12,7 +12,7 @@ from .stack import PROFILES, WEATHER, on_call, ours_and_plain
 
 
 @pytest.mark.fault("F1")
-@ours_and_plain(plain_survives=("1.8.9",))
+@ours_and_plain(plain_survives=("1.8.3", "1.8.9"))
 async def test_a_resumed_connection_is_not_told_what_its_handle_covers(
     profile: str, plain: bool
 ) -> None:
