@@ -37,6 +37,19 @@ def test_the_table_of_options_lists_every_field_with_its_default() -> None:
     assert list(option_rows()) == plain
 
 
+def test_the_table_of_versions_is_what_the_checks_install() -> None:
+    """Oldest first; every constraint file of ``.ci`` is a row, and the other way round."""
+    _, _, section = README.partition("\n## Supported versions\n")
+    section, _, _ = section.partition("\n## ")
+    told = re.findall(r"^\| ([\d.]+) \| ([\d.]+) \|$", section, re.MULTILINE)
+    pinned = set()
+    for path in (ROOT / ".ci").glob("*.txt"):
+        pins = dict(re.findall(r"^([a-z-]+)==(\S+)$", path.read_text(), re.MULTILINE))
+        assert pins["livekit-agents"] == pins["livekit-plugins-google"]
+        pinned.add((pins["livekit-plugins-google"], pins["google-genai"]))
+    assert told == sorted(pinned, key=lambda pins: [int(part) for part in pins[0].split(".")])
+
+
 def test_every_relative_link_leads_to_a_file() -> None:
     """Links to other hosts are left alone."""
     links = [link for link in re.findall(r"\]\(([^)#\s]+)", README) if "://" not in link]
