@@ -66,8 +66,9 @@ class Stage:
                 stopped = llm.InputSpeechStoppedEvent(user_transcription_enabled=False)
                 self._session.emit("input_speech_stopped", stopped)
             case ReportUsage(usage=usage):
-                if self._newest is not None:
-                    self._session.report_usage(self._newest, usage)
+                # tokens are paid for, also where no generation was shown yet
+                self._newest = self._newest or self._session.new_generation("", "")
+                self._session.report_usage(self._newest, usage)
 
     def clear(self) -> None:
         """End whatever is open: the conversation is over."""

@@ -308,6 +308,22 @@ async def test_tool_choice_none_keeps_the_rest_of_the_message_that_carried_the_c
         assert one.session.session_resumption_handle == "the next"
 
 
+async def test_the_usage_of_a_call_that_was_rejected_first_of_all_is_reported() -> None:
+    """There is no generation that it could belong to; the tokens count all the same."""
+    reported: asyncio.Queue[RealtimeModelMetrics] = asyncio.Queue()
+    async with GeminiLiveServer() as server, observed(server) as one:
+        one.session.on("metrics_collected", reported.put_nowait)
+        one.session.update_options(tool_choice="none")
+        await server.send(
+            {
+                "toolCall": {"functionCalls": [{"id": "f1", "name": "get_weather", "args": {}}]},
+                "usageMetadata": {"totalTokenCount": 4711},
+            }
+        )
+        assert (await one.next(reported)).total_tokens == 4711
+        assert one.generations.empty()
+
+
 # ---------------------------------------------------------------- input
 
 

@@ -36,7 +36,9 @@ class Forecaster(Agent):
         return f"foggy in the process {multiprocessing.current_process().name}"
 
 
-server = AgentServer(multiprocessing_context=os.environ["START_METHOD"])
+server = AgentServer(
+    multiprocessing_context=os.environ["START_METHOD"], initialize_process_timeout=60
+)
 
 
 @server.rtc_session()
