@@ -66,5 +66,8 @@ CLASSES = [
 ]
 """Upstream's class, ours, and what was decided on its names."""
 
+REPLACED = {"_main_task", "_mark_restart_needed", "_send_client_event"}
+"""Private names of upstream that ours gives another meaning, and must: see ``table``."""
+
 NEWER = {"metrics_metadata"}
 """Names that the oldest supported version does not have."""
