@@ -85,12 +85,12 @@ class RealtimeSession(PluginSession):
             resilience,
             new_id=utils.shortuuid,
             random=random.random,
-            handle=self.first_handle,
-            max_retry=self.conn_options.max_retry,
-            retry_interval=self.conn_options.retry_interval,
-            tools_block=self.tools_block,
+            handle=self._first_handle,
+            max_retry=self._conn_options.max_retry,
+            retry_interval=self._conn_options.retry_interval,
+            tools_block=self._tools_block,
             observed=observed,
-            may_stay_silent=self.may_stay_silent,
+            may_stay_silent=self._may_stay_silent,
             final_at_reply=not stamps_words(),
         )
         self._effects: deque[Effect] = deque()
@@ -141,7 +141,7 @@ class RealtimeSession(PluginSession):
         Args:
             tools: All tools from now on.
         """
-        cause = self.set_tools(list(tools))
+        cause = self._set_tools(list(tools))
         if cause is not None:
             self._receive(RestartRequested(cause=cause))
 
@@ -151,9 +151,9 @@ class RealtimeSession(PluginSession):
         Args:
             instructions: The whole new instruction.
         """
-        if not self.set_instructions(instructions):
+        if not self._set_instructions(instructions):
             return
-        if self.takes_instructions_in_place:
+        if self._takes_instructions_in_place:
             self._receive(InstructionsChanged(text=instructions))
         else:
             self._receive(RestartRequested(cause=RestartCause.INSTRUCTIONS))
@@ -169,8 +169,8 @@ class RealtimeSession(PluginSession):
             chat_ctx: The whole context. ``system`` and ``developer`` messages are left out, since
                 the service refuses those roles; use ``update_instructions``.
         """
-        self.set_context(chat_ctx)
-        items = self.history_items()
+        self._set_context(chat_ctx)
+        items = self._history_items()
         self._receive(ContextUpdated(items=items, due=handover.take_due(items)))
 
     def generate_reply(
@@ -198,7 +198,7 @@ class RealtimeSession(PluginSession):
         """
         if is_given(tools) or is_given(tool_choice):
             logger.warning("tools and tool_choice per reply are not supported and ignored")
-        self.end_user_activity()
+        self._end_user_activity()
         number, reply = self._replies.ask()
         if self._closed:
             self._replies.fail(number, _CLOSED)
@@ -231,20 +231,20 @@ class RealtimeSession(PluginSession):
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
-        await self.stop_main_task()
+        await self._stop_main_task()
         self._arm()
         self._effects.clear()
         self._replies.fail_all(_CLOSED)
         self._stage.clear()
-        await self.close_client()
+        await self._close_client()
 
     # ------------------------------------------------------------ upstream's hooks
 
-    def client_event(self, event: InputPushed) -> None:
+    def _client_event(self, event: InputPushed) -> None:
         """Realtime input is to be written."""
         self._receive(event)
 
-    def options_changed(self) -> None:
+    def _options_changed(self) -> None:
         """An option of the setup changed."""
         self._receive(RestartRequested(cause=RestartCause.OPTIONS))
 
@@ -312,7 +312,7 @@ class RealtimeSession(PluginSession):
         error.__cause__, self._failure = self._failure, None
         extra = {"kind": type(error).__name__, "recoverable": recoverable}
         logger.warning("Gemini Live session error", extra={**extra, "lk.pii.error": str(error)})
-        self.report_error(error, recoverable=recoverable)
+        self._report_failure(error, recoverable=recoverable)
 
     # ------------------------------------------------------------ connections
 
@@ -337,15 +337,15 @@ class RealtimeSession(PluginSession):
         self._session_should_close.clear()
         error: BaseException | None = None
         try:
-            announces_history = self.can_announce_history and self._conversation.announces_history
-            connecting = self.connect(dial.handle, announces_history=announces_history)
+            announces_history = self._can_announce_history and self._conversation.announces_history
+            connecting = self._connect(dial.handle, announces_history=announces_history)
         except Exception as e:
             self._failure = e
             reason = wire.failure_reason(e)
             return ConnectionLost(connection=dial.connection, reason=reason, invalid=True)
         setup = SetupBuilt(
             connection=dial.connection,
-            tools_block=self.tools_block,
+            tools_block=self._tools_block,
             announces_history=announces_history,
         )
         self._receive(setup)
@@ -357,11 +357,11 @@ class RealtimeSession(PluginSession):
         except Exception as e:
             error = e
         else:
-            self.report_connected(time.perf_counter() - started)
+            self._report_connected(time.perf_counter() - started)
             try:
                 error = await self._converse(connection, dial.connection)
             finally:
-                self.set_active(None)
+                self._set_active(None)
                 with contextlib.suppress(Exception):
                     await connecting.__aexit__(None, None, None)
         self._failure = error
@@ -374,10 +374,10 @@ class RealtimeSession(PluginSession):
 
     async def _converse(self, connection: AsyncSession, number: int) -> BaseException | None:
         """Read and write until the connection ends or is to be closed."""
-        self.set_active(connection)
+        self._set_active(connection)
         self._unsent()
         # the reconnect handler: what is owed is the first thing that the core asks to be sent
-        self._receive(Connected(connection=number, items=self.history_items()))
+        self._receive(Connected(connection=number, items=self._history_items()))
         tasks: list[asyncio.Task[Any]] = [
             asyncio.create_task(
                 wire.write_all(self._outgoing, self._replies.awaited, connection, self),

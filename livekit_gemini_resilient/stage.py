@@ -79,9 +79,9 @@ class Stage:
             case PushCall():
                 self._push_call(effect)
             case EndAudio(generation=number):
-                self._session.end_audio(self._open[number])
+                self._session._end_audio(self._open[number])
             case EndGeneration(generation=number, interrupted=interrupted):
-                self._session.close(self._open.pop(number), interrupted=interrupted)
+                self._session._close_generation(self._open.pop(number), interrupted=interrupted)
             case Transcribe():
                 self._transcribe(effect)
             case ReportSpeechStarted():
@@ -91,19 +91,19 @@ class Stage:
                 self._session.emit("input_speech_stopped", stopped)
             case ReportUsage(usage=usage):
                 # tokens are paid for, also where no generation was shown yet
-                self._newest = self._newest or self._session.new_generation("", "")
-                self._session.report_usage(self._newest, usage)
+                self._newest = self._newest or self._session._new_generation("", "")
+                self._session._report_usage(self._newest, usage)
 
     def clear(self) -> None:
         """End whatever is open: the conversation is over."""
         while self._open:
             _, generation = self._open.popitem()
-            self._session.close(generation, interrupted=True)
+            self._session._close_generation(generation, interrupted=True)
 
     def _open_generation(self, effect: OpenGeneration) -> None:
         # the caller spoke before the model, also where both are heard of in one message
         self._words_started[effect.input_id] = wall_clock()
-        generation = self._session.new_generation(effect.response_id, effect.input_id)
+        generation = self._session._new_generation(effect.response_id, effect.input_id)
         self._open[effect.generation] = self._newest = generation
         speaks = self._session.realtime_model.capabilities.audio_output
         modalities: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
@@ -147,7 +147,7 @@ class Stage:
             name=effect.call.name,
             arguments=effect.call.arguments,
         )
-        self._session.record(call)
+        self._session._record(call)
         self._open[effect.generation].function_ch.send_nowait(call)
 
     def _transcribe(self, effect: Transcribe) -> None:
@@ -160,7 +160,7 @@ class Stage:
             event.turn_started_at = started_at
         self._session.emit("input_audio_transcription_completed", event)
         if effect.is_final:
-            self._session.record(
+            self._session._record(
                 llm.ChatMessage(
                     id=effect.item_id, role="user", content=[effect.text], created_at=started_at
                 )

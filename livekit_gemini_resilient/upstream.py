@@ -97,14 +97,14 @@ class PluginSession(plugin.RealtimeSession):
     # ------------------------------------------------------------ hooks
 
     @abstractmethod
-    def client_event(self, event: InputPushed) -> None:
+    def _client_event(self, event: InputPushed) -> None:
         """Realtime input is to be written."""
 
     @abstractmethod
-    def options_changed(self) -> None:
+    def _options_changed(self) -> None:
         """An option of the setup changed."""
 
-    def end_user_activity(self) -> None:
+    def _end_user_activity(self) -> None:
         """A reply is asked for: end the caller's activity where the client marks it by hand."""
         if self._in_user_activity:
             self._send_client_event(types.LiveClientRealtimeInput(activity_end=types.ActivityEnd()))
@@ -115,15 +115,15 @@ class PluginSession(plugin.RealtimeSession):
         audio = getattr(event, "audio", None)
         seconds = len(audio.data or b"") / (2 * plugin.INPUT_AUDIO_SAMPLE_RATE) if audio else 0.0
         is_video = getattr(event, "video", None) is not None
-        self.client_event(InputPushed(payload=event, seconds=seconds, is_video=is_video))
+        self._client_event(InputPushed(payload=event, seconds=seconds, is_video=is_video))
 
     def _mark_restart_needed(self, on_error: bool = False) -> None:
         """Upstream's drains and swaps the queue; its ``update_options`` calls it."""
-        self.options_changed()
+        self._options_changed()
 
     # ------------------------------------------------------------ the connection
 
-    def connect(
+    def _connect(
         self, handle: str | None, *, announces_history: bool
     ) -> AbstractAsyncContextManager[AsyncSession]:
         """A connection that is set up from the options, tools and instructions as they are now.
@@ -142,55 +142,55 @@ class PluginSession(plugin.RealtimeSession):
             config.history_config = types.HistoryConfig(initial_history_in_client_content=True)
         return self._client.aio.live.connect(model=self._opts.model, config=config)
 
-    def set_active(self, connection: AsyncSession | None) -> None:
+    def _set_active(self, connection: AsyncSession | None) -> None:
         """Keep ``_active_session`` true to the facts: inherited code reads it."""
         self._active_session = connection
 
-    async def stop_main_task(self) -> None:
+    async def _stop_main_task(self) -> None:
         """End ``_main_task``, which upstream's constructor starts, and wait until it has ended."""
         await utils.aio.cancel_and_wait(self._main_atask)
 
-    async def close_client(self) -> None:
+    async def _close_client(self) -> None:
         """Close the HTTP clients of the session; 1.6.5 leaves them to the garbage collector."""
         await self._client.aio.aclose()
 
     @property
-    def first_handle(self) -> str | None:
+    def _first_handle(self) -> str | None:
         """The resumption handle that the user supplied."""
         return self._session_resumption_handle
 
     @property
-    def refuses_calls(self) -> bool:
+    def _refuses_calls(self) -> bool:
         """Whether ``tool_choice="none"`` is in force; the service has no such option."""
         return bool(self._opts.tool_choice == "none")
 
     @property
-    def tools_block(self) -> bool:
+    def _tools_block(self) -> bool:
         """Whether the setup declares anything but NON_BLOCKING tools."""
         return bool(self._opts.tool_behavior != types.Behavior.NON_BLOCKING)
 
     @property
-    def can_announce_history(self) -> bool:
+    def _can_announce_history(self) -> bool:
         """Whether the setup can say that client content comes first, as history; older versions
         of the SDK refuse that for Vertex AI."""
         return not self._opts.vertexai
 
     @property
-    def may_stay_silent(self) -> bool:
+    def _may_stay_silent(self) -> bool:
         """Whether the setup lets the model decide whether to answer (proactive audio)."""
         return bool(is_given(self._opts.proactivity) and self._opts.proactivity)
 
     @property
-    def takes_instructions_in_place(self) -> bool:
+    def _takes_instructions_in_place(self) -> bool:
         """On Vertex AI a ``system`` turn replaces the instruction (documented)."""
         return bool(self._opts.vertexai)
 
     @property
-    def conn_options(self) -> Any:
+    def _conn_options(self) -> Any:
         """Retry budget and interval."""
         return self._opts.conn_options
 
-    def set_instructions(self, instructions: str) -> bool:
+    def _set_instructions(self, instructions: str) -> bool:
         """Take a new instruction; ``False`` if it is the old one."""
         instructions = clean(instructions)
         if is_given(self._opts.instructions) and self._opts.instructions == instructions:
@@ -198,7 +198,7 @@ class PluginSession(plugin.RealtimeSession):
         self._opts.instructions = instructions
         return True
 
-    def set_tools(self, tools: list[Any]) -> RestartCause | None:
+    def _set_tools(self, tools: list[Any]) -> RestartCause | None:
         """Take new tools; what a new connection is needed for, ``None`` for nothing."""
         context = llm.ToolContext(tools)
         if self._tools == context:
@@ -210,10 +210,10 @@ class PluginSession(plugin.RealtimeSession):
         functions = declared.function_tools
         if any(functions.get(name) != tool for name, tool in context.function_tools.items()):
             return RestartCause.TOOLS
-        return RestartCause.FEWER_TOOLS if self.removed_functions else None
+        return RestartCause.FEWER_TOOLS if self._removed_functions else None
 
     @property
-    def removed_functions(self) -> frozenset[str]:
+    def _removed_functions(self) -> frozenset[str]:
         """Functions that the connection declares and that are not among the tools any more."""
         if self._declared is None:
             return frozenset()
@@ -221,7 +221,7 @@ class PluginSession(plugin.RealtimeSession):
 
     # ------------------------------------------------------------ reading and writing
 
-    def function_responses(self, results: tuple[ToolResult, ...]) -> list[types.FunctionResponse]:
+    def _function_responses(self, results: tuple[ToolResult, ...]) -> list[types.FunctionResponse]:
         """Results in the service's terms, scheduled as the options say."""
         vertexai, scheduling = self._opts.vertexai, self._opts.tool_response_scheduling
         responses: list[types.FunctionResponse] = []
@@ -236,20 +236,20 @@ class PluginSession(plugin.RealtimeSession):
                 response={"error" if result.is_error else "output": result.output},
             )
             # read by the Gemini API on NON_BLOCKING tools only (documented)
-            if not vertexai and not self.tools_block and not result.reply_required:
+            if not vertexai and not self._tools_block and not result.reply_required:
                 response.scheduling = types.FunctionResponseScheduling.SILENT
             elif not vertexai and is_given(scheduling):
                 response.scheduling = scheduling
             responses.append(response)
         return responses
 
-    def made_up_id(self) -> str:
+    def _made_up_id(self) -> str:
         """An id for a call that came without one; its response must carry none."""
         call_id = utils.shortuuid("fnc-call-")
         self._made_up_ids.add(call_id)
         return call_id
 
-    def transcript_of(self, content: types.LiveServerContent) -> str:
+    def _transcript_of(self, content: types.LiveServerContent) -> str:
         """What belongs in the transcript of the model's speech; no thoughts."""
         spoken = content.output_transcription
         text = (spoken.text or "") if spoken else ""
@@ -262,7 +262,7 @@ class PluginSession(plugin.RealtimeSession):
             text = "".join(p.text for p in parts if p.text and not p.thought) + text
         return text
 
-    def new_generation(self, response_id: str, input_id: str) -> Generation:
+    def _new_generation(self, response_id: str, input_id: str) -> Generation:
         """A generation as upstream's metrics code expects it, made the current one."""
         generation = Generation(
             message_ch=utils.aio.Chan[llm.MessageGeneration](),
@@ -275,13 +275,13 @@ class PluginSession(plugin.RealtimeSession):
         self._current_generation = generation
         return generation
 
-    def end_audio(self, generation: Generation) -> None:
+    def _end_audio(self, generation: Generation) -> None:
         """End the audio, which is when upstream takes a generation to be complete."""
         generation._completed_timestamp = generation._completed_timestamp or time.time()
         if not generation.audio_ch.closed:
             generation.audio_ch.close()
 
-    def close(self, generation: Generation, *, interrupted: bool) -> None:
+    def _close_generation(self, generation: Generation, *, interrupted: bool) -> None:
         """Close a generation's streams and record what was said in it."""
         if generation.output_text:
             message = llm.ChatMessage(
@@ -291,14 +291,14 @@ class PluginSession(plugin.RealtimeSession):
                 interrupted=interrupted,
                 created_at=generation._created_timestamp,
             )
-            self.record(message)
-        self.close_text(generation)
-        self.end_audio(generation)
+            self._record(message)
+        self._close_text(generation)
+        self._end_audio(generation)
         generation.function_ch.close()
         generation.message_ch.close()
         generation._done = True
 
-    def close_text(self, generation: Generation) -> None:
+    def _close_text(self, generation: Generation) -> None:
         """End the transcript; the transcription synchronizer wants a last piece without one."""
         if generation.text_ch.closed:
             return
@@ -306,22 +306,22 @@ class PluginSession(plugin.RealtimeSession):
             generation.text_ch.send_nowait("")
         generation.text_ch.close()
 
-    def report_usage(self, generation: Generation, usage: Any) -> None:
+    def _report_usage(self, generation: Generation, usage: Any) -> None:
         """Emit upstream's metrics for a generation."""
         self._current_generation = generation
         self._handle_usage_metadata(usage)
 
-    def report_connected(self, seconds: float) -> None:
+    def _report_connected(self, seconds: float) -> None:
         """Emit LiveKit's metrics of a connection that took so many seconds to open."""
         self._report_connection_acquired(seconds)
 
-    def report_error(self, error: Exception, *, recoverable: bool) -> None:
+    def _report_failure(self, error: Exception, *, recoverable: bool) -> None:
         """Emit upstream's error event."""
         self._emit_error(error, recoverable)
 
     # ------------------------------------------------------------ the chat context
 
-    def set_context(self, chat_ctx: llm.ChatContext) -> None:
+    def _set_context(self, chat_ctx: llm.ChatContext) -> None:
         """Adopt a chat context without what cannot be told to the service."""
         self._chat_ctx = chat_ctx.copy(
             exclude_handoff=True,
@@ -330,7 +330,7 @@ class PluginSession(plugin.RealtimeSession):
             exclude_config_update=True,
         )
 
-    def record(self, item: Any) -> None:
+    def _record(self, item: Any) -> None:
         """Add an item to the chat context, or replace the one with its id."""
         index = self._chat_ctx.index_by_id(item.id)
         if index is None:
@@ -338,7 +338,7 @@ class PluginSession(plugin.RealtimeSession):
         else:
             self._chat_ctx.items[index] = item
 
-    def history_items(self) -> tuple[HistoryItem, ...]:
+    def _history_items(self) -> tuple[HistoryItem, ...]:
         """The chat context in the core's terms."""
         # where all responses are SILENT nobody waits for a reply; Vertex AI has no scheduling
         scheduling = self._opts.tool_response_scheduling

@@ -36,11 +36,11 @@ def read(message: types.LiveServerMessage, session: PluginSession, connection: i
     return ServerFrame(
         connection=connection,
         audio=_audio(content),
-        text=session.transcript_of(content),
+        text=session._transcript_of(content),
         user_words=(words.text or "") if words else "",
         calls=_calls(message.tool_call, session),
-        calls_refused=CALLS_REFUSED if session.refuses_calls else None,
-        removed_functions=session.removed_functions,
+        calls_refused=CALLS_REFUSED if session._refuses_calls else None,
+        removed_functions=session._removed_functions,
         cancelled=tuple(cancellation.ids or ()) if cancellation else (),
         cancels_unnamed=cancellation is not None and not cancellation.ids,
         interrupted=bool(content.interrupted),
@@ -66,7 +66,7 @@ def _calls(
     calls = (tool_call.function_calls or []) if tool_call else []
     return tuple(
         ToolCall(
-            call_id=call.id or session.made_up_id(),
+            call_id=call.id or session._made_up_id(),
             name=call.name or "",
             arguments=canonical(call.args or {}),
             has_id=bool(call.id),
@@ -119,7 +119,7 @@ async def write(frame: Frame, connection: AsyncSession, session: PluginSession) 
     match frame:
         case SendToolResponse(results=results):
             await connection.send_tool_response(
-                function_responses=session.function_responses(results)
+                function_responses=session._function_responses(results)
             )
         case SendContent(turns=turns, turn_complete=turn_complete):
             content = [_content(turn) for turn in turns]

@@ -39,7 +39,8 @@ async def worker(
     shutil.copy(FILES / "one_job.py", folder)
     (folder / "agent.py").write_text(first_lines + (FILES / "agent.py").read_text())
     (folder / "authority.pem").write_bytes(server.certificate())
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("LIVEKIT_", "GOOGLE_"))}
+    accounts = ("LIVEKIT_URL", "LIVEKIT_API_", "GOOGLE_")
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(accounts)}
     environment = {
         "SSL_CERT_FILE": str(folder / "authority.pem"),
         "GOOGLE_API_KEY": "any",

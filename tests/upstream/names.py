@@ -44,7 +44,7 @@ SESSION = {
     "generate_reply": (OVERRIDDEN, "a request survives a reconnect"),
     "interrupt": (INHERITED, "marks activity, by the one way by which input is sent"),
     "off": (INHERITED, "of LiveKit's event emitter"),
-    "on": (INHERITED, "of LiveKit's event emitter"),
+    "on": (OVERRIDDEN, "notes which agent takes the generations"),
     "once": (INHERITED, "of LiveKit's event emitter"),
     "push_audio": (INHERITED, "resamples, and sends by the one way"),
     "push_video": (INHERITED, "encodes, and sends by the one way"),
@@ -66,5 +66,11 @@ CLASSES = [
 ]
 """Upstream's class, ours, and what was decided on its names."""
 
+REPLACED = {"_main_task", "_mark_restart_needed", "_send_client_event"}
+"""Private names of upstream that ours gives another meaning, and must: see ``table``."""
+
 NEWER = {"metrics_metadata"}
 """Names that the oldest supported version does not have."""
+
+OLDER = {"_first_token_timestamp"}
+"""Private names that only versions before 1.8.9 have; ours looks before it uses them."""

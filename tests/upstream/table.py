@@ -232,7 +232,7 @@ MEMBERS = [
     Member(
         PLUGIN_UTILS,
         "get_tool_results_for_realtime",
-        "Replaced by ``PluginSession.function_responses``.",
+        "Replaced by ``PluginSession._function_responses``.",
         "Take over what a response holds.",
         "tests/test_upstream_behaviours.py::test_a_response_is_scheduled_as_the_options_say",
         {"1.6.5": "35566cb1d0e3", "1.7.1": "7b44126eef1f", "1.8.9": "b48fa33a6b2d"},
@@ -265,7 +265,7 @@ MEMBERS = [
     Member(
         PLUGIN,
         "RealtimeSession._start_new_generation",
-        "Replaced by ``PluginSession.new_generation`` and the stage.",
+        "Replaced by ``PluginSession._new_generation`` and the stage.",
         "Compare the generation and the event.",
         "tests/test_upstream_behaviours.py::test_text_and_audio_end_at_generation_complete",
         {"1.6.5": "656d46d36006"},
@@ -281,7 +281,7 @@ MEMBERS = [
     Member(
         PLUGIN,
         "RealtimeSession._close_output_streams",
-        "Replaced by ``end_audio`` and ``close_text``.",
+        "Replaced by ``_end_audio`` and ``_close_text``.",
         "Compare what the streams end with.",
         "tests/test_upstream_behaviours.py::test_text_and_audio_end_at_generation_complete",
         {"1.6.5": ABSENT, "1.7.1": "c62ee60076d6"},
@@ -289,7 +289,7 @@ MEMBERS = [
     Member(
         PLUGIN,
         "RealtimeSession._mark_current_generation_done",
-        "Replaced by ``PluginSession.close``.",
+        "Replaced by ``PluginSession._close_generation``.",
         "Compare what is recorded, and the order of the events.",
         "tests/test_upstream_behaviours.py::test_the_turn_of_the_caller_is_stamped_before_the_reply_to_it",
         {"1.6.5": "82625b0fa78d", "1.7.1": "7ff4b1fab25b"},
@@ -299,7 +299,7 @@ MEMBERS = [
         "RealtimeSession._handle_tool_calls",
         "Replaced by ``wire.read`` and the stage.",
         "Compare what a call holds.",
-        "tests/test_bad_input.py::test_a_call_without_an_id_does_not_keep_others_from_being_answered",
+        "tests/test_calls_without_ids.py::test_a_call_without_an_id_is_answered",
         {"1.6.5": "a918bdcc4fab", "1.8.9": "1e66de95e550"},
     ),
     Member(
@@ -355,7 +355,7 @@ MEMBERS = [
         PLUGIN,
         "RealtimeSession.chat_ctx",
         "Inherited: a copy of ``_chat_ctx``; ours never sets what waits beside it.",
-        "See that it gives what ``set_context`` and ``record`` put there.",
+        "See that it gives what ``_set_context`` and ``_record`` put there.",
         "tests/test_history.py::test_outputs_that_are_history_are_told_as_text_and_not_answered",
         {"1.6.5": "6514b0f7d535", "1.8.3": "2a19cd40cc50"},
     ),
@@ -363,7 +363,7 @@ MEMBERS = [
         PLUGIN,
         "RealtimeSession.tools",
         "Inherited: a copy of ``_tools``.",
-        "See that it gives what ``set_tools`` put there.",
+        "See that it gives what ``_set_tools`` put there.",
         "tests/test_update_tools_mid_turn.py::test_result_survives_update_tools_in_mid_turn",
         {"1.6.5": "1c1620875e78"},
     ),

@@ -13,6 +13,7 @@ from livekit_gemini_resilient import upstream
 from ..stack import PLUGIN
 from .digests import digest, find
 from .members import ABSENT, Member
+from .names import OLDER
 from .table import MEMBERS
 
 ROOT = Path(__file__).parents[2]
@@ -52,13 +53,15 @@ def test_every_private_name_that_is_used_stands_in_a_member_that_is_watched() ->
     """``upstream`` is the one module that uses any; ``session`` replaces two."""
     nodes = list(ast.walk(ast.parse(inspect.getsource(upstream))))
     own = {n.target.attr for n in nodes if isinstance(n, ast.AnnAssign) and _is_attribute(n)}
+    own |= {n.name for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)}
+    own -= set(dir(upstream.plugin.RealtimeSession))
     used = {n.attr for n in nodes if isinstance(n, ast.Attribute) and _is_private(n.attr)} - own
     used |= {"_main_task", "_session_should_close"}
     watched = {member.name.rpartition(".")[2] for member in MEMBERS}
     for member in MEMBERS:
         for tree in find(member):
             watched |= {_name(node) for node in ast.walk(tree)}
-    assert used - watched == set()
+    assert used - watched <= OLDER
 
 
 def _is_private(name: str) -> bool:
