@@ -26,7 +26,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Watch the run if it is to be written down."""
     path = config.getoption("--fault-table")
-    if path:
+    # the processes of pytest-xdist report to the one that was started
+    if path and not hasattr(config, "workerinput"):
         config.pluginmanager.register(_FaultTable(Path(path)), "fault-table")
 
 
@@ -40,21 +41,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 )
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[Any]:
+    """Write on the report of a test which faults it is about, and whether with the plugin."""
+    report = yield
+    faults = [mark.args[0] for mark in item.iter_markers("fault")]
+    report.user_properties += [("fault", (fault, _is_plain(item))) for fault in faults]
+    return report
+
+
 class _FaultTable:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._rows: dict[str, dict[str, str]] = {}
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(
-        self, item: pytest.Item, call: pytest.CallInfo[None]
-    ) -> Iterator[Any]:
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note the outcome of one test under its faults."""
-        report = yield
-        if report.when == "call" or report.outcome == "failed":
-            for mark in item.iter_markers("fault"):
-                self._note(mark.args[0], report, _is_plain(item))
-        return report
+        if report.when != "call" and report.outcome != "failed":
+            return
+        for name, value in report.user_properties:
+            if name == "fault":
+                fault, plain = value
+                self._note(fault, report, plain)
 
     def _note(self, fault: str, report: pytest.TestReport, plain: bool) -> None:
         row = self._rows.setdefault(fault, {})

@@ -145,7 +145,8 @@ def main(arguments: list[str]) -> int:
 def _run() -> tuple[int, dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "faults.json"
-        command = [sys.executable, "-m", "pytest", "-q", "-m", "fault", f"--fault-table={path}"]
+        pytest = [sys.executable, "-m", "pytest", "-q", "-n", "4"]
+        command = [*pytest, "-m", "fault", f"--fault-table={path}"]
         status = subprocess.run(command, check=False).returncode
         run: dict[str, Any] = json.loads(path.read_text())
     return status, run
