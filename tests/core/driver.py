@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from itertools import count
 
+from livekit_gemini_resilient.core.behaviour import Observed
 from livekit_gemini_resilient.core.conversation import Conversation
 from livekit_gemini_resilient.core.effects import (
     CloseConnection,
@@ -75,6 +76,7 @@ class Driver:
         max_retry: See ``Conversation``.
         may_stay_silent: See ``Conversation``.
         final_at_reply: See ``Speech``.
+        observed: See ``Conversation``.
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class Driver:
         max_retry: int = 3,
         may_stay_silent: bool = False,
         final_at_reply: bool = False,
+        observed: Observed | None = None,
     ) -> None:
         ids = count(1)
         self.options = options or ResilienceOptions()
@@ -99,6 +102,7 @@ class Driver:
             max_retry=max_retry,
             may_stay_silent=may_stay_silent,
             final_at_reply=final_at_reply,
+            observed=observed,
         )
         self.server = Server(foreign=foreign, blocks=tools_block)
         self.now = 0.0
@@ -218,7 +222,13 @@ class Driver:
 
     def _set_up(self, dial: Dial) -> None:
         self._announces = self.conversation.announces_history
-        self.feed(SetupBuilt(connection=dial.connection, announces_history=self._announces))
+        self.feed(
+            SetupBuilt(
+                connection=dial.connection,
+                tools_block=self.server.blocks,
+                announces_history=self._announces,
+            )
+        )
 
     def opens(self, dial: Dial) -> None:
         """The server answers a setup."""
