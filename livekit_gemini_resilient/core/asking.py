@@ -130,13 +130,13 @@ class Asking:
         freed = self._ledger.expire(connection, now=inf)
         if not freed:
             return []
-        *others, last = freed
+        answers = self._ledger.tell_by_response(connection, wording.still_running)
+        asks = self._requests.instructions
         results = (
-            *map(wording.still_running, others),
-            wording.interim(last, self._requests.instructions),
+            wording.interim(a, asks) if n == len(answers) - 1 else a for n, a in enumerate(answers)
         )
         self._requests.mark_written(now=now)
-        return [SendToolResponse(results=results)]
+        return [SendToolResponse(results=tuple(results))]
 
     def show(self, report: Report, *, spoken: str, elsewhere: bool, now: float) -> list[Effect]:
         """Take a report of the turn tracker.

@@ -112,11 +112,19 @@ class Telling:
 
     def respond(self, connection: int, *, now: float) -> list[Effect]:
         """Answer what this connection asked for."""
-        results = self._ledger.tell_by_response(connection)
+        results = self._ledger.tell_by_response(connection, wording.still_running)
         if not results:
             return []
-        self._told(results, now)
+        self._last_sign = now
+        # that a tool is still running tells nothing
+        told = [r for r in results if not self._is_released(r.call_id)]
+        if told:
+            self._told(told, now)
         return [SendToolResponse(results=results)]
+
+    def _is_released(self, call_id: str) -> bool:
+        record = self._ledger.get(call_id)
+        return record is not None and record.result is None
 
     def _missing(self, items: tuple[HistoryItem, ...], quiet: Sequence[Record]) -> tuple[Turn, ...]:
         """What this connection does not know; once this was called, it is told.
@@ -228,7 +236,4 @@ class Telling:
     def free(self, connection: int, *, now: float) -> list[Effect]:
         """Answer calls whose tools take too long, so that the model is not mute for good."""
         late = self._ledger.expire(connection, now=now)
-        if not late:
-            return []
-        self._last_sign = now
-        return [SendToolResponse(results=tuple(map(wording.still_running, late)))]
+        return self.respond(connection, now=now) if late else []

@@ -310,7 +310,7 @@ class Server:
         if isinstance(effect, SendText) and not tokens(text) and self.faults[-1:] == [CUT]:
             # the history went out ahead of a ``generate_reply``
             self.faults.pop()
-        news = "\n".join(line for line in text.splitlines() if not line.startswith(_HISTORY))
+        news = "\n".join(line for line in text.splitlines() if _HISTORY not in line)
         self._interrupt(number, on_purpose=asks and not tokens(news))
         if isinstance(effect, SendText):
             lines = ["user: " + effect.text]
