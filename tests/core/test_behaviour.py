@@ -45,9 +45,19 @@ def test_a_refusal_of_content_changes_both_ways_of_using_it() -> None:
     observed = Observed()
     observed.refused(Trigger.CLIENT_CONTENT)
     assert observed.behaviour == Behaviour(trigger="realtime_text", content_at_any_time=False)
-    assert observed.other_trigger is Trigger.REALTIME_TEXT, "the other way is refused"
     observed.refused(Trigger.REALTIME_TEXT)
     assert observed.behaviour == Behaviour()
+
+
+def test_what_is_declared_to_be_refused_is_not_tried_on_a_silent_model() -> None:
+    """It would cost a connection; what was learned from a close may have been wrong."""
+    declared = Observed(Behaviour(trigger="realtime_text", content_at_any_time=False))
+    assert declared.other_trigger is Trigger.REALTIME_TEXT
+    learned = Observed()
+    learned.refused(Trigger.CLIENT_CONTENT)
+    assert learned.other_trigger is Trigger.CLIENT_CONTENT
+    learned.answered(Trigger.CLIENT_CONTENT)
+    assert learned.behaviour == Behaviour()
 
 
 def test_a_model_that_speaks_after_the_other_trigger_is_asked_by_that_one() -> None:
