@@ -71,6 +71,7 @@ class Driver:
     Args:
         options: Options of the conversation.
         foreign: See ``Server``.
+        content: See ``Server``.
         tools_block: See ``Conversation``.
         handle: See ``Conversation``.
         max_retry: See ``Conversation``.
@@ -84,6 +85,7 @@ class Driver:
         options: ResilienceOptions | None = None,
         *,
         foreign: str = "ignored",
+        content: str = "any",
         tools_block: bool = True,
         handle: str | None = None,
         max_retry: int = 3,
@@ -104,7 +106,7 @@ class Driver:
             final_at_reply=final_at_reply,
             observed=observed,
         )
-        self.server = Server(foreign=foreign, blocks=tools_block)
+        self.server = Server(foreign=foreign, blocks=tools_block, content=content)
         self.now = 0.0
         self.items: list[HistoryItem] = []
         self.dial: Dial | None = None
@@ -139,6 +141,9 @@ class Driver:
             self._run(effect)
         while self._skipping:
             self.feed(GenerationSkipped(generation=self._skipping.pop()))
+        refusing, self.server.refusing = self.server.refusing, None
+        if refusing is not None and refusing == self.up:
+            self.lose(1007)
         return effects
 
     def _run(self, effect: Effect) -> None:
