@@ -370,12 +370,12 @@ class Conversation:
         self._show(self.turn.connection_lost(), now)
         if event.code in FRAME_REFUSED and self.link.state is LinkState.SETTLING:
             self._telling.settling_refused()
+        if event.code in FRAME_REFUSED and self.link.is_up and not self._telling.may_be_refused:
+            self._prompts.connection_refused()
         self._telling.connection_lost(invalid=event.code == _INVALID and self.link.is_up)
         self.ledger.connection_closed(self.link.number)
         self._asking.connection_lost()
         self.uplink.put_back(event.unsent)
-        if event.code in FRAME_REFUSED and self.link.is_up:
-            self._prompts.connection_refused()
         self._out += self.link.lost(event, now=now)
         if self.link.has_ended:
             self._give_up("the connection was lost")

@@ -9,6 +9,8 @@ import pytest
 from livekit_gemini_resilient.core.behaviour import Behaviour, Observed, Trigger
 from livekit_gemini_resilient.core.errors import ConfigurationError
 
+from .driver import Driver, call, result
+
 
 def test_a_record_is_printed_in_the_form_in_which_it_can_be_pinned() -> None:
     """The log line is what goes into ``ResilienceOptions(behaviour=…)``."""
@@ -65,3 +67,23 @@ def test_a_model_that_speaks_after_the_other_trigger_is_asked_by_that_one() -> N
     observed = Observed(Behaviour(trigger="realtime_text"))
     observed.answered(observed.other_trigger)
     assert observed.trigger is Trigger.CLIENT_CONTENT
+
+
+def test_a_response_that_closed_the_connection_was_not_taken() -> None:
+    """What the server says on the next connection is no sign that it took it on this one."""
+    observed = Observed(Behaviour(foreign_responses=False))
+    driver = Driver(foreign="refused", observed=observed, handle="older")
+    driver.server._snapshots["older"] = ()
+    driver.connect()
+    driver.server.call(1, call("c1"))
+    driver.deliver()
+    driver.lose()
+    driver.connect()
+    driver.server.mute = True
+    driver.returns(result("c1"))
+    driver.elapse(10.0)
+    assert driver.up is None, "the model was silent, and the response was not tried"
+    driver.server.mute = False
+    driver.settle()
+    assert driver.replies("<c1=42>")
+    assert observed.behaviour == Behaviour(foreign_responses=False)
