@@ -23,11 +23,11 @@ HandedOver = tuple[tuple[ToolCall, ToolResult], ...]
 _KEPT = 60.0
 """Seconds for which a reply stays due after its session was closed: a swap takes a few."""
 
-_left: WeakKeyDictionary[AgentSession[Any], HandedOver] = WeakKeyDictionary()
+_left: WeakKeyDictionary[AgentSession[Any], tuple[float, HandedOver]] = WeakKeyDictionary()
 _due: dict[str, float] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Listener:
     """An agent that takes the generations of a realtime session."""
 
@@ -35,33 +35,38 @@ class Listener:
     """The agent."""
     agent_session: AgentSession[Any]
     """The call that it takes part in."""
+    is_over: bool = False
+    """The call has ended; the ``AgentSession`` may begin another."""
 
     @classmethod
     def of(cls, callback: Callable[..., Any] | None) -> Listener | None:
         """The agent behind a listener, ``None`` if it is none of LiveKit's activities."""
         activity = getattr(callback, "__self__", None)
         agent, agent_session = getattr(activity, "agent", None), getattr(activity, "session", None)
-        if isinstance(agent, Agent) and isinstance(agent_session, AgentSession):
-            return cls(agent, agent_session)
-        return None
+        if not isinstance(agent, Agent) or not isinstance(agent_session, AgentSession):
+            return None
+        listener = cls(agent, agent_session)
+        agent_session.once("close", listener._end)
+        return listener
 
     @property
     def is_replaced(self) -> bool:
-        """Whether another agent takes over."""
-        return self.agent_session.current_agent is not self.agent
+        """Whether another agent takes over; none does that was on its way when the call ended."""
+        return not self.is_over and self.agent_session.current_agent is not self.agent
 
     def keep(self, results: HandedOver) -> None:
         """Keep results for the realtime session of the next agent."""
-        _left[self.agent_session] = (*_left.get(self.agent_session, ()), *results)
-        # the next agent may use no realtime model of ours, and the session may start anew
-        self.agent_session.once("close", self._forget)
+        _left[self.agent_session] = (time.monotonic(), (*self.take(), *results))
 
     def take(self) -> HandedOver:
-        """Take what the agent before this one left."""
-        return _left.pop(self.agent_session, ())
+        """Take what the agent before this one left; not what one left long ago, if agents without
+        a realtime model of ours came in between."""
+        since, results = _left.pop(self.agent_session, (0.0, ()))
+        return results if time.monotonic() - since <= _KEPT else ()
 
-    def _forget(self, _: object) -> None:
-        self.take()
+    def _end(self, _: object) -> None:
+        self.is_over = True
+        _left.pop(self.agent_session, None)
 
 
 def leave(listener: Listener | None, results: HandedOver) -> bool:

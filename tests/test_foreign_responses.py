@@ -76,6 +76,27 @@ async def test_result_survives_a_wrong_record_of_the_servers_behaviour(
     await survives(case, profile, refusals=True, resilience=resilience)
 
 
+@pytest.mark.parametrize("code", [1007, 1008])
+async def test_result_survives_what_was_learned_from_an_unrelated_close(code: int) -> None:
+    """A close straight after words of ours, on a server that nothing else makes speak."""
+    profile = replace(PROFILES["2.5-native-audio"], realtime_text="context")
+    script = [Call("get_weather"), Say("It is foggy.")]
+    resilience = ResilienceOptions(reply_timeout=0.5)
+    async with (
+        GeminiLiveServer(script, profile=profile) as server,
+        connected(server, resilience=resilience) as direct,
+    ):
+        await server.caller_says("What is the weather?")
+        asked = await direct.call()
+        await server.drop()
+        await server.connected(2)
+        server.drop_on("client_content", code=code)
+        await direct.answer(asked, "foggy and 12 degrees")
+        reply = await server.replied()
+        assert reply.knew("foggy and 12 degrees")
+        assert reply.trigger == "client_content"
+
+
 @pytest.mark.fault("A5")
 @pytest.mark.parametrize("code", [1007, 1008])
 async def test_a_server_that_refuses_foreign_responses_is_not_sent_one_again(code: int) -> None:

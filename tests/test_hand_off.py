@@ -165,3 +165,28 @@ async def test_a_call_that_an_agent_on_its_way_out_lets_pass_by_is_answered_with
         assert reply.knew("get_weather was not run")
         await server.caller_says("Thank you, goodbye.")
         await call.says_within("Goodbye.")
+
+
+@pytest.mark.fault("A9")
+@pytest.mark.parametrize("tools", ["equal", "different"])
+async def test_what_an_agent_leaves_when_the_call_ends_is_no_part_of_the_next_call(
+    tools: str,
+) -> None:
+    """The hand-off never takes place; the same ``AgentSession`` then begins another call."""
+    handing_over = asyncio.Event()
+    script = [Call("transfer", {"desk": "billing"}), Say("I am transferring you.")]
+    transfer = transfer_to(tools, greets=False, spare=[])
+    lost = {"transfer": "the call ends"}
+    async with (
+        GeminiLiveServer(script, strict=False) as server,
+        on_call(server, tools=[transfer], excused=lost) as call,
+    ):
+        call.session.on("function_tools_executed", lambda _: handing_over.set())
+        await server.caller_says("Is my account settled?")
+        await asyncio.wait_for(handing_over.wait(), 10)
+        await call.session.aclose()
+        call.agent = Billing(tools=[book_table], greets=False)
+        await call.session.start(call.agent)
+        await server.connected(2)
+        assert call.realtime._pending_tool_result == ()
+        assert not server.knows(ACCOUNT)

@@ -195,3 +195,32 @@ async def test_a_tool_that_wants_no_reply_gets_none(profile: str, restart: bool)
         await says_goodbye(server, call)
         assert [reply.trigger for reply in server.replies] == ["caller"]
         assert server.times_told(WEATHER) == 1
+
+
+@pytest.mark.fault("C6")
+@pytest.mark.parametrize("profile", SPEAK_ON)
+async def test_a_reply_inside_a_tool_that_does_not_block_is_spoken_before_its_result(
+    profile: str,
+) -> None:
+    """LiveKit withholds the result until the reply has ended, so the reply cannot wait for it."""
+    script = [
+        Call("get_weather", {"city": "London"}),
+        Say(MEANWHILE),
+        Say(ANSWER),
+        Say("Goodbye."),
+    ]
+    async with (
+        GeminiLiveServer(script, profile=profile) as server,
+        on_call(server, tool_behavior=NON_BLOCKING) as call,
+    ):
+
+        async def in_tool() -> None:
+            call.session.generate_reply(instructions="Say something about the day.")
+            await call.says_within(MEANWHILE)
+
+        call.in_tool = in_tool
+        await server.caller_says("What is the weather in London?")
+        await call.says_within(ANSWER)
+        assert answers(server)[0].knew(WEATHER)
+        await says_goodbye(server, call)
+        assert call.errors == []

@@ -42,6 +42,13 @@ from .record import Record
 from .reports import Heard, Lack, Missed, Report, Started, TurnEnded
 from .requests import ReplyDuringCall, Requests
 
+_HELD = (
+    "a tool is running and the model waits for its result",
+    "return from the tool first, declare tools as NON_BLOCKING, or let the model speak "
+    'before it has the result (ResilienceOptions(reply_during_call="interim"))',
+)
+"""Why a request fails, and what to do. LiveKit withholds the result until the reply has ended."""
+
 
 class Answer(Enum):
     """Where the answer to the caller stands."""
@@ -105,17 +112,17 @@ class Asking:
         if ended:
             refused = ReplyRefused("the session has no connection", "start a new session")
         elif held and not self._interim:
-            refused = ReplyRefused(
-                "a tool is running and the model waits for its result",
-                "return from the tool first, declare tools as NON_BLOCKING, or let the model speak "
-                'before it has the result (ResilienceOptions(reply_during_call="interim"))',
-            )
+            refused = ReplyRefused(*_HELD)
         else:
             failed = self._requests.add(event.request, event.instructions, now=now)
-            return failed + self._freed(event, connection, now)
+            return failed + self._freed(connection, now)
         return [FailReply(request=event.request, error=refused)]
 
-    def _freed(self, event: ReplyRequested, connection: int, now: float) -> list[Effect]:
+    def held_by_call(self, connection: int, *, now: float) -> list[Effect]:
+        """The model called before a request could be written, and waits for the tool."""
+        return self._freed(connection, now) if self._interim else self._requests.fail(*_HELD)
+
+    def _freed(self, connection: int, now: float) -> list[Effect]:
         """A model that waits for tools is freed, by answers that ask for the reply."""
         if not connection or not self.tools_block or not self._interim:
             return []
@@ -123,10 +130,13 @@ class Asking:
         freed = self._ledger.expire(connection, now=inf)
         if not freed:
             return []
-        *others, last = freed
-        results = (*map(wording.still_running, others), wording.interim(last, event.instructions))
+        answers = self._ledger.tell_by_response(connection, wording.still_running)
+        asks = self._requests.instructions
+        results = (
+            wording.interim(a, asks) if n == len(answers) - 1 else a for n, a in enumerate(answers)
+        )
         self._requests.mark_written(now=now)
-        return [SendToolResponse(results=results)]
+        return [SendToolResponse(results=tuple(results))]
 
     def show(self, report: Report, *, spoken: str, elsewhere: bool, now: float) -> list[Effect]:
         """Take a report of the turn tracker.
@@ -223,6 +233,9 @@ class Asking:
             )
             if turns and isinstance(trigger, SendContent):
                 otherwise = SendContent(turns=turns, turn_complete=False)
+            elif turns and not before:
+                # the words carry what the model does not know, and nothing else can
+                (otherwise,) = self._prompts.ask(None, turns)
         assert isinstance(trigger, SendContent | SendText)
         assert isinstance(otherwise, SendContent | SendText | None)
         number = self._requests.mark_written(now=now, came_first=came_first and not due)

@@ -75,6 +75,7 @@ class Observed:
         self.behaviour = guess or Behaviour()
         """The present record."""
         self._news: Behaviour | None = None
+        self._declared = self.behaviour
 
     @property
     def trigger(self) -> Trigger:
@@ -83,8 +84,9 @@ class Observed:
 
     @property
     def other_trigger(self) -> Trigger:
-        """What to try on a model that stayed silent: the other way, unless that is refused."""
-        return self.trigger.other if self.behaviour.content_at_any_time else self.trigger
+        """What to try on a model that stayed silent: the other way, unless that is declared to be
+        refused. A close from which it was learned may have had another cause."""
+        return self.trigger.other if self._declared.content_at_any_time else self.trigger
 
     def take_news(self) -> Behaviour | None:
         """The record if it has changed since this was asked last."""
@@ -98,7 +100,8 @@ class Observed:
 
     def answered(self, trigger: Trigger) -> None:
         """The model was silent about one way, and spoke after this one."""
-        self._learn(trigger=trigger)
+        taken = trigger is Trigger.CLIENT_CONTENT or self.behaviour.content_at_any_time
+        self._learn(trigger=trigger, content_at_any_time=taken)
 
     def saw_foreign_response(self, *, taken: bool) -> None:
         """A response to a call of another connection was taken, or closed the connection."""

@@ -232,6 +232,7 @@ class Conversation:
             case AudienceChanged(handed_over=handed_over):
                 for call, result in handed_over:
                     self.ledger.produce(result, call)
+                    self._intake.taken(result.call_id)
                 if handed_over or self.ledger.unheard:
                     self._audience.entered(now=now)
             case GenerationSkipped(generation=generation):
@@ -339,7 +340,7 @@ class Conversation:
         self._out += self._asking.requested(
             event,
             connection=self.link.number if self.link.state is LinkState.OPEN else 0,
-            held=self._held_by_call and not self._rotation.waits_for_no_call,
+            held=self._holds_requests,
             ended=self.link.has_ended,
             now=now,
         )
@@ -369,12 +370,12 @@ class Conversation:
         self._show(self.turn.connection_lost(), now)
         if event.code in FRAME_REFUSED and self.link.state is LinkState.SETTLING:
             self._telling.settling_refused()
+        if event.code in FRAME_REFUSED and self.link.is_up and not self._telling.may_be_refused:
+            self._prompts.connection_refused()
         self._telling.connection_lost(invalid=event.code == _INVALID and self.link.is_up)
         self.ledger.connection_closed(self.link.number)
         self._asking.connection_lost()
         self.uplink.put_back(event.unsent)
-        if event.code in FRAME_REFUSED and self.link.is_up:
-            self._prompts.connection_refused()
         self._out += self.link.lost(event, now=now)
         if self.link.has_ended:
             self._give_up("the connection was lost")
@@ -399,6 +400,8 @@ class Conversation:
         if self.link.state is not LinkState.OPEN:
             return
         self._out += self._telling.respond(self.link.number, now=now)
+        if self._requests.waiting and self._holds_requests:
+            self._out += self._asking.held_by_call(self.link.number, now=now)
         if not self.ledger.open_on(self.link.number):
             self._show(self.turn.answered(now=now), now)
         if self._may_speak_up:
@@ -439,11 +442,20 @@ class Conversation:
         return waits and self.ledger.running and self._tools_block
 
     @property
+    def _holds_requests(self) -> bool:
+        """Whether a request would wait for a tool whose result LiveKit withholds until the reply
+        to the request has ended."""
+        return self._held_by_call and not self._rotation.waits_for_no_call
+
+    @property
     def _blocked(self) -> bool:
         """Whether words of ours would reach a server that is busy, or about to be left."""
+        busy = self.ledger.reply_due or self._audience.is_away
         waits = self.ledger.open_on(self.link.number)
-        busy = waits or self.ledger.reply_due or self._audience.is_away
-        return self._rotation.requested or busy
+        if waits and self._requests.waiting and not self._tools_block:
+            # neither the model nor a rotation that the call holds up can wait for that result
+            return busy or self.turn.speaking or self._rotation.waits_for_no_call
+        return self._rotation.requested or waits or busy
 
     @property
     def _may_speak_up(self) -> bool:

@@ -161,31 +161,38 @@ class Ledger:
             if timeout is not None and record.running and record.answer_by is None:
                 record.answer_by = now + timeout
 
-    def expire(self, connection: int, *, now: float) -> tuple[ToolCall, ...]:
+    def expire(self, connection: int, *, now: float) -> tuple[str, ...]:
         """Stop waiting for tools whose deadline has passed.
 
         Returns:
-            The calls that this connection waits for and is to be freed from.
+            Ids of the calls that this connection waits for and is to be freed from.
         """
         late = [r for r in self if r.running and r.answer_by is not None and now >= r.answer_by]
-        freed: list[ToolCall] = []
         for record in late:
             record.released = True
-            if record.waits_on(connection):
-                record.responded_on.add(connection)
-                freed.append(_as_asked(record))
-        return tuple(freed)
+        return tuple(r.call.call_id for r in late if r.waits_on(connection))
 
     # ------------------------------------------------------------ telling
 
-    def tell_by_response(self, connection: int) -> tuple[ToolResult, ...]:
-        """Results to write as responses to the connection that issued their calls, once."""
+    def tell_by_response(
+        self, connection: int, still_running: Callable[[ToolCall], ToolResult]
+    ) -> tuple[ToolResult, ...]:
+        """What to write as responses to the connection that issued their calls, once.
+
+        Args:
+            connection: That connection.
+            still_running: Makes the answer for a tool that is not waited for any more.
+        """
         told: list[ToolResult] = []
         unfinished: set[str] = set()
         for record in [r for r in self if r.waits_on(connection)]:
             # calls without ids are answered in their order, or the server would mix them up
-            if record.owed and (record.call.has_id or record.call.name not in unfinished):
+            in_order = record.call.has_id or record.call.name not in unfinished
+            if in_order and record.owed:
                 told.append(self._tell(record, connection, Route.RESPONSE))
+            elif in_order and record.released:
+                record.responded_on.add(connection)
+                told.append(still_running(_as_asked(record)))
             else:
                 unfinished.add(record.call.name)
         return tuple(told)

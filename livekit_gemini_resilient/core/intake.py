@@ -30,8 +30,13 @@ class Intake:
         self.items: tuple[HistoryItem, ...] = ()
         """The newest context, oldest item first."""
         self._seen: set[str] = set()
+        self._taken: set[str] = set()
         self._had_context = False
         self._max_result_bytes = max_result_bytes
+
+    def taken(self, call_id: str) -> None:
+        """A result was handed over apart from any context, which may hold it all the same."""
+        self._taken.add(call_id)
 
     def connected(self, items: tuple[HistoryItem, ...]) -> None:
         """The context as it stands when a connection opens; everything in it was handed over."""
@@ -65,6 +70,9 @@ class Intake:
         owed: list[tuple[ToolResult, ToolCall | None]] = []
         history: list[ToolResult] = []
         for result in (item.result for item in new if item.result is not None):
+            if result.call_id in self._taken:
+                self._taken.discard(result.call_id)
+                continue
             issued_here = ledger.get(result.call_id) is not None
             alone = not first and result.call_id not in arriving and result.reply_required
             if issued_here or alone or result.call_id in due:

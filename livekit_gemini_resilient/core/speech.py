@@ -178,7 +178,9 @@ class Speech:
 
     def _opened(self, report: reports.Opened, connection: int) -> None:
         asked = self._asking.asked
-        request = None if report.continues else self._requests.answer()
+        # a model that does not wait for its tools is asked while one runs, and not while it speaks
+        goes_on = report.continues and (self.tools_block or not self._ledger.open_on(connection))
+        request = None if goes_on else self._requests.answer()
         # LiveKit stops playout at this event and 1.6.5 also throws away what a running tool
         # returns, so it is shown only where the caller can have caused the generation
         ours = asked or self._ledger.expects_reply(connection)

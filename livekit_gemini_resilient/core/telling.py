@@ -54,6 +54,7 @@ class Telling:
         self._prompts = prompts
         self._observed = observed
         self._settled_late = False
+        self._on_trial = False
         self._speech = speech
         self.tools_block = tools_block
         self._last_sign = 0.0
@@ -72,7 +73,8 @@ class Telling:
         """The server said something after what it was told: it did not choke on that."""
         self._last_sign = now
         self._unproven.clear()
-        if self._settled_late:
+        if self._on_trial:
+            self._on_trial = False
             self._observed.saw_foreign_response(taken=True)
 
     def settling_refused(self) -> None:
@@ -80,12 +82,19 @@ class Telling:
         self._observed.saw_foreign_response(taken=False)
         self._unproven.clear()
 
+    @property
+    def may_be_refused(self) -> bool:
+        """Whether the last thing written was a response that the record says is refused: a close
+        says nothing about the words that went with it."""
+        return self._on_trial
+
     def connection_lost(self, *, invalid: bool) -> None:
         """The connection ended; ``invalid`` if the server refused what it had been sent.
 
         What closed a connection straight away is not sent again by any route. Words are given a
         second chance, since it may be the way of saying them that was refused.
         """
+        self._on_trial = False
         for record in self._unproven.values():
             record.refusals += invalid
             if record.result is not None and record.refusals > (record.route is Route.SAY):
@@ -112,11 +121,19 @@ class Telling:
 
     def respond(self, connection: int, *, now: float) -> list[Effect]:
         """Answer what this connection asked for."""
-        results = self._ledger.tell_by_response(connection)
+        results = self._ledger.tell_by_response(connection, wording.still_running)
         if not results:
             return []
-        self._told(results, now)
+        self._last_sign = now
+        # that a tool is still running tells nothing
+        told = [r for r in results if not self._is_released(r.call_id)]
+        if told:
+            self._told(told, now)
         return [SendToolResponse(results=results)]
+
+    def _is_released(self, call_id: str) -> bool:
+        record = self._ledger.get(call_id)
+        return record is not None and record.result is None
 
     def _missing(self, items: tuple[HistoryItem, ...], quiet: Sequence[Record]) -> tuple[Turn, ...]:
         """What this connection does not know; once this was called, it is told.
@@ -222,13 +239,10 @@ class Telling:
         responses = self._ledger.settle_late(connection)
         if not responses:
             return []
-        self._settled_late = True
+        self._settled_late = self._on_trial = True
         return [SendToolResponse(results=responses)]
 
     def free(self, connection: int, *, now: float) -> list[Effect]:
         """Answer calls whose tools take too long, so that the model is not mute for good."""
         late = self._ledger.expire(connection, now=now)
-        if not late:
-            return []
-        self._last_sign = now
-        return [SendToolResponse(results=tuple(map(wording.still_running, late)))]
+        return self.respond(connection, now=now) if late else []

@@ -74,14 +74,18 @@ def still_running(call: ToolCall) -> ToolResult:
     )
 
 
-def interim(call: ToolCall, instructions: str | None) -> ToolResult:
-    """The same, with what the model is to say until then."""
+def interim(answer: ToolResult, instructions: str | None) -> ToolResult:
+    """The last answer to calls that are not waited for, with what the model is to say until then.
+
+    Args:
+        answer: Usually that of ``still_running``.
+        instructions: Instructions for the reply, ``None`` if there are none.
+    """
     wanted = (
         "Tell the caller so in a few words."
         if instructions is None
         else f"Until then, reply to the caller following these instructions: {instructions}"
     )
-    answer = still_running(call)
     return replace(answer, output=clean(f"{answer.output} {wanted}"))
 
 

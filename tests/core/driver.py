@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from itertools import count
 
+from livekit_gemini_resilient.core.behaviour import Observed
 from livekit_gemini_resilient.core.conversation import Conversation
 from livekit_gemini_resilient.core.effects import (
     CloseConnection,
@@ -70,11 +71,13 @@ class Driver:
     Args:
         options: Options of the conversation.
         foreign: See ``Server``.
+        content: See ``Server``.
         tools_block: See ``Conversation``.
         handle: See ``Conversation``.
         max_retry: See ``Conversation``.
         may_stay_silent: See ``Conversation``.
         final_at_reply: See ``Speech``.
+        observed: See ``Conversation``.
     """
 
     def __init__(
@@ -82,11 +85,13 @@ class Driver:
         options: ResilienceOptions | None = None,
         *,
         foreign: str = "ignored",
+        content: str = "any",
         tools_block: bool = True,
         handle: str | None = None,
         max_retry: int = 3,
         may_stay_silent: bool = False,
         final_at_reply: bool = False,
+        observed: Observed | None = None,
     ) -> None:
         ids = count(1)
         self.options = options or ResilienceOptions()
@@ -99,8 +104,9 @@ class Driver:
             max_retry=max_retry,
             may_stay_silent=may_stay_silent,
             final_at_reply=final_at_reply,
+            observed=observed,
         )
-        self.server = Server(foreign=foreign, blocks=tools_block)
+        self.server = Server(foreign=foreign, blocks=tools_block, content=content)
         self.now = 0.0
         self.items: list[HistoryItem] = []
         self.dial: Dial | None = None
@@ -135,6 +141,9 @@ class Driver:
             self._run(effect)
         while self._skipping:
             self.feed(GenerationSkipped(generation=self._skipping.pop()))
+        refusing, self.server.refusing = self.server.refusing, None
+        if refusing is not None and refusing == self.up:
+            self.lose(1007)
         return effects
 
     def _run(self, effect: Effect) -> None:
@@ -218,7 +227,13 @@ class Driver:
 
     def _set_up(self, dial: Dial) -> None:
         self._announces = self.conversation.announces_history
-        self.feed(SetupBuilt(connection=dial.connection, announces_history=self._announces))
+        self.feed(
+            SetupBuilt(
+                connection=dial.connection,
+                tools_block=self.server.blocks,
+                announces_history=self._announces,
+            )
+        )
 
     def opens(self, dial: Dial) -> None:
         """The server answers a setup."""

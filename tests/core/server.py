@@ -105,12 +105,19 @@ class Server:
     Args:
         foreign: What follows a response to a call of an earlier connection: ``ignored``,
             ``answered`` (the model speaks to it) or ``empty`` (an empty turn).
+            Or ``refused``: it closes the connection with 1007.
         blocks: The model says nothing while a call is open.
+        content: When client content is taken: ``any`` time, or as ``initial`` history only; else
+            it closes the connection with 1007.
     """
 
-    def __init__(self, *, foreign: str = "ignored", blocks: bool = True) -> None:
+    def __init__(
+        self, *, foreign: str = "ignored", blocks: bool = True, content: str = "any"
+    ) -> None:
         self.foreign = foreign
         self.blocks = blocks
+        self.content = content
+        self.refusing: int | None = None
         self.mute = False
         self.connections: dict[int, Connection] = {}
         self.replies: list[Reply] = []
@@ -230,7 +237,10 @@ class Server:
     def write(self, number: int, effect: Effect) -> None:
         """The client wrote something."""
         connection = self.connections[number]
-        if not connection.is_up:
+        if not connection.is_up or self.refusing == number:
+            return
+        if self._refuses(connection, effect):
+            self.refusing = number
             return
         if isinstance(effect, SendToolResponse):
             self._respond(number, connection, effect)
@@ -240,11 +250,28 @@ class Server:
             raise AssertionError(f"{effect} is not a frame")
         connection.written.append(effect)
 
+    def _refuses(self, connection: Connection, effect: Effect) -> bool:
+        if isinstance(effect, SendContent):
+            return self.content == "initial" and not connection.in_history
+        if isinstance(effect, SendToolResponse) and self.foreign == "refused":
+            return any(result.call_id not in connection.issued for result in effect.results)
+        return False
+
+    def _check_order(self, connection: Connection, call_id: str) -> None:
+        """Without ids, a response is taken for that of the first open call of its function."""
+        call = connection.waiting.get(call_id)
+        if call is None or call.has_id:
+            return
+        first = next(c for c in connection.waiting.values() if c.name == call.name)
+        if first is not call:
+            self.faults.append(f"{call_id} was taken for {first.call_id}")
+
     def _respond(self, number: int, connection: Connection, effect: SendToolResponse) -> None:
         own = False
         for result in effect.results:
             if result.call_id in connection.responses:
                 self.faults.append(f"{result.call_id} was answered twice on {number}")
+            self._check_order(connection, result.call_id)
             if connection.waiting.pop(result.call_id, None) is not None:
                 own = True
             elif result.call_id in connection.issued or self.foreign != "answered":
@@ -310,7 +337,7 @@ class Server:
         if isinstance(effect, SendText) and not tokens(text) and self.faults[-1:] == [CUT]:
             # the history went out ahead of a ``generate_reply``
             self.faults.pop()
-        news = "\n".join(line for line in text.splitlines() if not line.startswith(_HISTORY))
+        news = "\n".join(line for line in text.splitlines() if _HISTORY not in line)
         self._interrupt(number, on_purpose=asks and not tokens(news))
         if isinstance(effect, SendText):
             lines = ["user: " + effect.text]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from livekit_gemini_resilient.core.behaviour import Behaviour, Observed
 from livekit_gemini_resilient.core.effects import (
     Effect,
     SendContent,
@@ -12,7 +13,12 @@ from livekit_gemini_resilient.core.effects import (
     SendToolResponse,
 )
 from livekit_gemini_resilient.core.errors import CallerUnanswered
-from livekit_gemini_resilient.core.events import ReplyRequested, ReplyWithdrawn, RestartCause
+from livekit_gemini_resilient.core.events import (
+    ContextUpdated,
+    ReplyRequested,
+    ReplyWithdrawn,
+    RestartCause,
+)
 from livekit_gemini_resilient.options import ResilienceOptions
 
 from .driver import Driver, call, result
@@ -419,3 +425,85 @@ def test_a_function_that_was_removed_is_refused_and_the_rest_of_the_message_runs
     driver.settle()
     assert sorted(driver.server.live.responses) == ["c1", "c2"]
     assert "not available any more" in driver.server.live.text
+
+
+# ------------------------------------------------------------ requests that meet a call
+
+
+def waiting_behind_a_restart(options: ResilienceOptions | None = None) -> Driver:
+    """A request waits for a restart, and the model, which was about to answer, calls instead."""
+    driver = Driver(options)
+    driver.connect()
+    heard(driver)
+    driver.request_restart(RestartCause.OPTIONS)
+    assert request(driver) == []
+    driver.server.call(1, call("c1"))
+    driver.deliver()
+    return driver
+
+
+def test_a_request_that_waits_fails_when_a_tool_holds_it_up() -> None:
+    """The restart waits for the tool, LiveKit withholds its result until the request is decided."""
+    driver = waiting_behind_a_restart()
+    assert driver.failed == [7]
+    driver.returns(result("c1"))
+    driver.settle()
+    assert len(driver.replies("<c1=42>")) == 1
+
+
+def test_a_request_that_waits_is_spoken_before_the_result_of_a_tool_that_holds_it_up() -> None:
+    """Opt-in: as for a request that is made while the tool runs."""
+    driver = waiting_behind_a_restart(INTERIM)
+    assert driver.server.live.responses == ["c1"]
+    driver.server.speak(1, ())
+    driver.deliver()
+    assert driver.answered == [7]
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_model_that_does_not_wait_for_its_tool_is_asked_while_it_runs(restart: bool) -> None:
+    """LiveKit withholds the result until the reply has ended, and no restart comes before that."""
+    driver = Driver(tools_block=False)
+    driver.connect()
+    heard(driver)
+    driver.server.call(1, call("c1"))
+    driver.server.send(1, turn_complete=True)
+    driver.deliver()
+    if restart:
+        driver.request_restart(RestartCause.OPTIONS)
+    request(driver)
+    driver.deliver()
+    assert driver.answered == [7]
+    driver.returns(result("c1"))
+    driver.settle()
+    assert len(driver.replies("<c1=42>")) == 1
+
+
+def test_a_model_that_does_not_wait_for_its_tool_ends_its_sentence_first() -> None:
+    """What trails the call is not the reply."""
+    driver = Driver(tools_block=False)
+    driver.connect()
+    driver.server.call(1, call("c1"))
+    driver.server.send(1, audio=(b"\x00\x00",))
+    driver.deliver()
+    assert request(driver) == []
+    driver.settle()
+    assert driver.answered == [7]
+
+
+def test_what_only_a_request_can_carry_goes_out_although_it_is_withdrawn() -> None:
+    """This server takes history in the words of a request alone, and a result may be among it."""
+    behaviour = Behaviour(trigger="realtime_text", content_at_any_time=False)
+    driver = Driver(observed=Observed(behaviour))
+    driver.feed(ContextUpdated(items=()))
+    driver.connect()
+    driver.server.call(1, call("c1"))
+    driver.deliver()
+    driver.lose()
+    driver.connect()
+    driver.returns(result("c1", reply=False))
+    (sent,) = request(driver)
+    assert isinstance(sent, SendRequest)
+    assert isinstance(sent.otherwise, SendText)
+    assert "<c1=42>" in sent.otherwise.text
+    assert "Greet." not in sent.otherwise.text

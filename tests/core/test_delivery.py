@@ -33,7 +33,7 @@ def produced(*, reply: bool = True, on: int = 1) -> Ledger:
 
 def told(ledger: Ledger, connection: int = 1) -> list[str]:
     """Ids of what goes out as a response."""
-    return [r.call_id for r in ledger.tell_by_response(connection)]
+    return [r.call_id for r in ledger.tell_by_response(connection, wording.still_running)]
 
 
 def record(ledger: Ledger) -> Record:
@@ -74,7 +74,7 @@ def test_a_result_has_the_name_of_its_call_on_every_route() -> None:
     ledger = Ledger()
     ledger.issue(call("c1"), 1)
     ledger.produce(replace(result("c1"), name=""))
-    assert [r.name for r in ledger.tell_by_response(1)] == [call("c1").name]
+    assert [r.name for r in ledger.tell_by_response(1, wording.still_running)] == [call("c1").name]
 
 
 def test_a_generation_that_began_before_the_telling_proves_nothing() -> None:
@@ -311,8 +311,20 @@ def test_a_result_does_not_wait_for_an_earlier_call_that_nobody_waits_for() -> N
     ledger.produce(result("c3"))
     ledger.cancel(["c1"])
     assert told(ledger) == []
-    ledger.expire(1, now=60.0)
-    assert told(ledger) == ["c3"]
+    assert ledger.expire(1, now=60.0) == ("c2",)
+    assert told(ledger) == ["c2", "c3"]
+
+
+def test_calls_without_ids_that_take_too_long_are_answered_in_their_order() -> None:
+    """A11: "still running" about the third would be taken for the result of the second."""
+    ledger = Ledger()
+    for call_id in ("c1", "c2", "c3"):
+        ledger.issue(unnamed(call_id), 1)
+    ledger.watch(now=0.0, timeout=60.0)
+    ledger.produce(result("c2"))
+    assert told(ledger) == []
+    assert ledger.expire(1, now=60.0) == ("c1", "c3")
+    assert told(ledger) == ["c1", "c2", "c3"]
 
 
 def test_a_cancellation_without_ids_is_about_the_open_calls_without_ids() -> None:
@@ -322,7 +334,7 @@ def test_a_cancellation_without_ids_is_about_the_open_calls_without_ids() -> Non
         ledger.issue(asked, connection)
     ledger.issue(call("c3"), 2)
     ledger.produce(result("c1"))
-    ledger.tell_by_response(2)
+    ledger.tell_by_response(2, wording.still_running)
     assert ledger.unnamed(2) == ("c2",)
     ledger.cancel(["c2"])
     assert ledger.unnamed(2) == ("c1", "c2")
@@ -412,7 +424,7 @@ class AnySequence(RuleBasedStateMachine):
 
     @rule()
     def respond(self) -> None:
-        for told_result in self.ledger.tell_by_response(self.connection):
+        for told_result in self.ledger.tell_by_response(self.connection, wording.still_running):
             entry = self.calls[told_result.call_id]
             assert entry.home == self.connection, "a response to a call that was not issued here"
             assert not entry.cancelled, "a response to a cancelled call"

@@ -137,6 +137,19 @@ def test_what_is_left_is_told_by_the_session_of_the_next_agent() -> None:
     assert TOKEN in prompt
 
 
+def test_what_was_handed_over_is_no_duplicate_in_the_context_of_the_next_agent() -> None:
+    """An agent that is given the context of the one before it: one result, one outcome."""
+    old = replaced()
+    new = Driver()
+    new.items = [i for i in old.items if "c1" in i.item_id]
+    new.feed(AudienceChanged(handed_over=old.conversation.ledger.due_replies))
+    new.enters()
+    new.connect()
+    new.settle()
+    assert new.outcome("c1") == [Outcome.REPLIED]
+    assert new.server.live.text.count(TOKEN) == 2, "told once, spoken about once"
+
+
 def test_a_result_with_nothing_in_it_is_not_left() -> None:
     """A tool that returns nothing but the next agent: there is nothing to speak about."""
     driver = conversation(handle="fresh", foreign="ignored")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
+from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -23,6 +25,7 @@ from livekit_gemini_resilient.core.events import (
     ReplyRequested,
     ReplyWithdrawn,
     RestartCause,
+    ToolCall,
 )
 from livekit_gemini_resilient.options import ResilienceOptions
 
@@ -46,6 +49,7 @@ class Hostile(RuleBasedStateMachine):
         super().__init__()
         self.driver = Driver()
         self.number = 0
+        self.has_ids = True
         self.running: list[str] = []
         self.produced: list[str] = []
         self.silent: set[str] = set()
@@ -55,18 +59,32 @@ class Hostile(RuleBasedStateMachine):
 
     @initialize(
         when=st.sampled_from(WHEN),
-        foreign=st.sampled_from(FOREIGN),
-        blocks=st.booleans(),
+        server=st.fixed_dictionaries(
+            {
+                "foreign": st.sampled_from([*FOREIGN, "refused"]),
+                "content": st.sampled_from(["any", "initial"]),
+                "tools_block": st.booleans(),
+                "may_stay_silent": st.booleans(),
+            }
+        ),
+        has_ids=st.booleans(),
         during=st.sampled_from(["fail", "interim"]),
+        patience=st.sampled_from([5.0, 60.0, None]),
     )
-    def begin(self, when: str, foreign: str, blocks: bool, during: str) -> None:
+    def begin(
+        self,
+        when: str,
+        server: dict[str, Any],
+        has_ids: bool,
+        during: str,
+        patience: float | None,
+    ) -> None:
         """A conversation whose first connection is up."""
-        self.driver = Driver(
-            ResilienceOptions(restart_when=when, reply_during_call=during),
-            foreign=foreign,
-            tools_block=blocks,
-            max_retry=10_000,
+        options = ResilienceOptions(
+            restart_when=when, reply_during_call=during, tool_answer_timeout=patience
         )
+        self.has_ids = has_ids
+        self.driver = Driver(options, max_retry=10_000, **server)
         self.driver.feed(ContextUpdated(items=()))
         self.driver.connect()
 
@@ -95,15 +113,26 @@ class Hostile(RuleBasedStateMachine):
     @precondition(lambda self: self.is_up)
     @rule(count=st.integers(1, 2))
     def model_calls(self, count: int) -> None:
-        ids = [f"c{self.next()}" for _ in range(count)]
-        self.driver.server.call(self.driver.up or 0, *(call(i) for i in ids))
+        calls = [self.call() for _ in range(count)]
+        self.driver.server.call(self.driver.up or 0, *calls)
+
+    def call(self, name: str = "lookup") -> ToolCall:
+        """A call that the model makes."""
+        return replace(call(f"c{self.next()}", name), has_id=self.has_ids)
+
+    @precondition(lambda self: self.is_up)
+    @rule()
+    def model_calls_what_was_removed(self) -> None:
+        self.driver.server.call(
+            self.driver.up or 0, self.call(), self.call("gone"), removed=frozenset({"gone"})
+        )
 
     @precondition(lambda self: self.is_up)
     @rule()
     def model_calls_what_is_refused(self) -> None:
         self.driver.server.call(self.driver.up or 0, call(f"r{self.next()}"), refused="<no=42>")
 
-    @precondition(lambda self: self.is_up and self.driver.called)
+    @precondition(lambda self: self.is_up and self.driver.called and self.has_ids)
     @rule()
     def server_repeats_a_call(self) -> None:
         last = self.driver.called[-1]

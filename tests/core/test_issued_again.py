@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from livekit_gemini_resilient.core import wording
 from livekit_gemini_resilient.core.delivery import Ledger
 from livekit_gemini_resilient.core.events import ToolCall
 
@@ -27,7 +28,7 @@ def lost(*, answered: bool = False) -> Ledger:
 
 def ids(ledger: Ledger, connection: int) -> list[str]:
     """Ids under which results go out as responses."""
-    return [r.call_id for r in ledger.tell_by_response(connection)]
+    return [r.call_id for r in ledger.tell_by_response(connection, wording.still_running)]
 
 
 @pytest.mark.fault("A15")
