@@ -84,7 +84,6 @@ NOT_RUN = {
     "D5": "its scenarios drive this package's session without an agent",
     "D6": "its scenarios drive this package's session without an agent",
     "E10": "its scenarios drive this package's session without an agent",
-    "F7": "its scenarios drive this package's session without an agent",
 }
 """Why no scenario of a fault is run with the plugin."""
 
