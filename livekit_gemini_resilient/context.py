@@ -24,8 +24,7 @@ def history(chat_ctx: llm.ChatContext, *, silent: bool = False) -> Iterator[Hist
     """
     for item in chat_ctx.items:
         if item.type == "message" and item.role in ("user", "assistant"):
-            role = "user" if item.role == "user" else "model"
-            yield HistoryItem(item_id=item.id, kind=ItemKind.MESSAGE, role=role, parts=_parts(item))
+            yield message(item)
         elif item.type == "function_call":
             call = ToolCall(
                 call_id=item.call_id, name=item.name, arguments=canonical(item.arguments)
@@ -42,11 +41,20 @@ def history(chat_ctx: llm.ChatContext, *, silent: bool = False) -> Iterator[Hist
             yield HistoryItem(item_id=item.id, kind=ItemKind.OUTPUT, result=result)
 
 
+def message(item: llm.ChatMessage) -> HistoryItem:
+    """What the caller or the model said."""
+    role = "user" if item.role == "user" else "model"
+    return HistoryItem(item_id=item.id, kind=ItemKind.MESSAGE, role=role, parts=_parts(item))
+
+
 def _parts(message: llm.ChatMessage) -> tuple[object, ...]:
     parts: list[object] = []
     for content in message.content:
         if isinstance(content, str):
-            parts += [content] if content else []
+            parts += [content] if content.strip() else []
+            continue
+        if isinstance(content, llm.AudioContent):
+            parts += [content.transcript] if (content.transcript or "").strip() else []
             continue
         try:
             parts += _converted(content)
@@ -65,8 +73,11 @@ def _converted(content: Any) -> list[object]:
     turns, _ = llm.ChatContext([message]).to_provider_format(
         format="google", inject_dummy_user_message=False
     )
-    converted = [types.Content.model_validate(turn) for turn in turns]
-    return [part.text or part for turn in converted for part in turn.parts or []]
+    parts = [p for turn in turns for p in types.Content.model_validate(turn).parts or []]
+    if any(part.file_data for part in parts):
+        # the Live API documents no files by their address
+        raise ValueError("a picture by its address")
+    return [part.text or part for part in parts]
 
 
 def canonical(arguments: Any) -> str:

@@ -13,11 +13,11 @@ from collections import deque
 from typing import Any
 
 from google.genai.live import AsyncSession
-from livekit.agents import llm, utils
+from livekit.agents import ConversationItemAddedEvent, llm, utils
 from livekit.agents.types import NOT_GIVEN, NotGivenOr
 from livekit.agents.utils import is_given
 
-from . import handover, wire
+from . import context, handover, wire
 from .core.behaviour import Observed
 from .core.conversation import Conversation
 from .core.effects import (
@@ -45,6 +45,7 @@ from .core.events import (
     GenerationSkipped,
     InputPushed,
     InstructionsChanged,
+    MessageRecorded,
     ReplyRequested,
     ReplyWithdrawn,
     RestartCause,
@@ -167,7 +168,9 @@ class RealtimeSession(PluginSession):
 
         Args:
             chat_ctx: The whole context. ``system`` and ``developer`` messages are left out, since
-                the service refuses those roles; use ``update_instructions``.
+                the service refuses those roles; use ``update_instructions``. Where it lacks a
+                message that was heard, or has it otherwise, a fresh session takes the place of
+                the present one when the turn is over.
         """
         self._set_context(chat_ctx)
         items = self._history_items()
@@ -213,6 +216,7 @@ class RealtimeSession(PluginSession):
         listener = handover.Listener.of(callback) if event == "generation_created" else None
         if listener is not None:
             self._listener = listener
+            listener.agent_session.on("conversation_item_added", self._item_added)
             self._receive(AudienceChanged(handed_over=listener.take()))
         return listening
 
@@ -231,12 +235,22 @@ class RealtimeSession(PluginSession):
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
+        if self._listener is not None:
+            self._listener.agent_session.off("conversation_item_added", self._item_added)
         await self._stop_main_task()
         self._arm()
         self._effects.clear()
         self._replies.fail_all(_CLOSED)
         self._stage.clear()
         await self._close_client()
+
+    def _item_added(self, event: ConversationItemAddedEvent) -> None:
+        """LiveKit recorded a message: of a reply as much as was heard, and none never played."""
+        item = event.item
+        if not isinstance(item, llm.ChatMessage) or item.role != "assistant":
+            return
+        if self._adopt(item, ours=self._conversation.history.has(item.id)):
+            self._receive(MessageRecorded(item=context.message(item)))
 
     # ------------------------------------------------------------ upstream's hooks
 

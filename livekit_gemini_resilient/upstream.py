@@ -338,6 +338,21 @@ class PluginSession(plugin.RealtimeSession):
         else:
             self._chat_ctx.items[index] = item
 
+    def _adopt(self, item: llm.ChatMessage, *, ours: bool) -> bool:
+        """Take over a message as LiveKit recorded it.
+
+        Args:
+            item: What LiveKit recorded.
+            ours: Whether the server said it; it may have left the context while it was played.
+
+        Returns:
+            Whether it belongs to this session.
+        """
+        if not ours and self._chat_ctx.index_by_id(item.id) is None:
+            return False
+        self._record(item.model_copy(update={"content": list(item.content)}))
+        return True
+
     def _history_items(self) -> tuple[HistoryItem, ...]:
         """The chat context in the core's terms."""
         # where all responses are SILENT nobody waits for a reply; Vertex AI has no scheduling

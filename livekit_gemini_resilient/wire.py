@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from google.genai import errors, types
@@ -110,6 +112,13 @@ def failure_reason(error: BaseException) -> str:
     return " ".join(said.split())[:200]
 
 
+_FRAME_LIMIT = 256 * 1024
+"""Bytes of client content in one frame. The service's own limit is not documented; the SDK takes
+no frame of more than 1 MiB itself, and a history of 2,000 messages has half of that."""
+
+_ESCAPED = 12
+"""Bytes that one character may take in JSON that is ASCII."""
+
 Frame = SendToolResponse | SendContent | SendText | SendInput
 """What is written to a connection."""
 
@@ -122,22 +131,50 @@ async def write(frame: Frame, connection: AsyncSession, session: PluginSession) 
                 function_responses=session._function_responses(results)
             )
         case SendContent(turns=turns, turn_complete=turn_complete):
-            content = [_content(turn) for turn in turns]
-            await connection.send_client_content(
-                turns=content or None,  # type: ignore[arg-type]
-                turn_complete=turn_complete,
-            )
+            *earlier, last = _frames(turns)
+            for content in earlier:
+                await connection.send_client_content(turns=content, turn_complete=False)
+            await connection.send_client_content(turns=last or None, turn_complete=turn_complete)
         case SendText(text=text):
             await connection.send_realtime_input(text=text)
         case SendInput(piece=piece):
             await _write_input(piece.payload, connection)
 
 
-def _content(turn: Turn) -> types.Content:
-    parts: list[Any] = [
-        types.Part(text=part) if isinstance(part, str) else part for part in turn.parts
-    ]
-    return types.Content(role=turn.role, parts=parts)
+def _frames(turns: Iterable[Turn]) -> list[list[Any]]:
+    """Turns in frames of a bounded size; a turn that does not fit goes on in the next one."""
+    frames: list[list[Any]] = [[]]
+    size = 0
+    for turn in turns:
+        content: types.Content | None = None
+        for part in chain.from_iterable(map(_pieces, turn.parts)):
+            more = _size(part)
+            if size and size + more > _FRAME_LIMIT:
+                frames.append([])
+                size, content = 0, None
+            size += more
+            if content is None:
+                content = types.Content(role=turn.role, parts=[])
+                frames[-1].append(content)
+            content.parts.append(part)  # type: ignore[union-attr]
+    return frames
+
+
+def _pieces(part: Any) -> Iterator[types.Part]:
+    """Text in pieces that fit into a frame; a picture cannot be taken apart."""
+    if not isinstance(part, str):
+        yield part
+        return
+    step = _FRAME_LIMIT // _ESCAPED
+    fits = len(part) <= step or len(json.dumps(part)) <= _FRAME_LIMIT
+    for at in range(0, len(part), len(part) if fits else step):
+        yield types.Part(text=part[at : at + (len(part) if fits else step)])
+
+
+def _size(part: types.Part) -> int:
+    """Bytes on the wire: the SDK writes JSON that is ASCII, and pictures in base64."""
+    picture = part.inline_data.data if part.inline_data else None
+    return len(json.dumps(part.text or "")) + len(picture or b"") * 4 // 3
 
 
 async def _write_input(payload: Any, connection: AsyncSession) -> None:

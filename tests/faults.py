@@ -68,7 +68,11 @@ FAULTS = {
     "D6": "the old socket is still open at the resume",
     "E10": "closing leaves tasks or sockets, or hangs",
     "F1": "the whole history is told to a resumed session",
+    "F2": "the last turn is told again where its handle came before its end",
     "F3": "tool exchanges are missing from a fresh session",
+    "F4": "the caller supplies a resumption handle that is older than the context",
+    "F5": "no newer handle: the server is not resumable for a while",
+    "F6": "messages that were heard are removed or edited",
     "F7": "system messages, empty messages, images and hand-offs in the context",
 }
 """Id and situation. A mark with another id is an error."""
@@ -80,7 +84,6 @@ NOT_RUN = {
     "D5": "its scenarios drive this package's session without an agent",
     "D6": "its scenarios drive this package's session without an agent",
     "E10": "its scenarios drive this package's session without an agent",
-    "F7": "its scenarios drive this package's session without an agent",
 }
 """Why no scenario of a fault is run with the plugin."""
 

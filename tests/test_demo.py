@@ -68,6 +68,14 @@ def test_demo_shows_both_calls_and_exits_with_zero() -> None:
     assert "resilient:    survives: answered once, knowing the result" in demo.stdout
 
 
+def test_long_demo_counts_the_losses_of_both(capsys: pytest.CaptureFixture[str]) -> None:
+    """It exits with zero where this package's model lost nothing."""
+    assert main(["demo", "--long", "--seed", "3"]) == 0
+    printed = capsys.readouterr().out
+    assert "losses\n  turn 1 " in printed
+    assert printed.endswith("resilient: nothing is lost\n")
+
+
 def test_demo_exits_with_one_if_ours_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,10 +5,15 @@ from __future__ import annotations
 import pytest
 from livekit.agents import llm
 
-from livekit_gemini_resilient.testing import Call, GeminiLiveServer, Say
+from livekit_gemini_resilient.testing import Call, Connection, Gate, GeminiLiveServer, Say
 
-from .direct import connected, get_time
-from .stack import PROFILES, WEATHER, on_call, ours_and_plain
+from .direct import connected
+from .stack import EVERY, PROFILES, WEATHER, on_call, ours_and_plain
+
+
+def news(connection: Connection) -> list[tuple[str, str]]:
+    """What the model came to know on a connection, besides what its handle restored."""
+    return [(e.kind, e.text.strip()) for e in connection.context[connection.restored :]]
 
 
 @pytest.mark.fault("F1")
@@ -32,6 +37,68 @@ async def test_a_resumed_connection_is_not_told_what_its_handle_covers(
         assert second.resumed_from is not None
         assert second.knows("My name is Ada.")
         assert second.times_told("My name is Ada.") == 0
+
+
+@pytest.mark.fault("F2")
+@ours_and_plain(on=EVERY)
+async def test_a_turn_is_not_repeated_where_its_handle_came_before_its_end(
+    profile: str, plain: bool
+) -> None:
+    """All of it had been said: the handle covers it."""
+    gate = Gate()
+    script = [Say("Hello, Ada.", turn_gate=gate), Say("Goodbye.")]
+    async with (
+        GeminiLiveServer(script, profile=profile, handles="never") as server,
+        on_call(server, plain=plain) as call,
+    ):
+        await server.caller_says("My name is Ada.")
+        await gate.reached()
+        await server.issue_handle()
+        gate.open()
+        await call.says_within("Hello, Ada.")
+        await call.becomes_resumable()
+        await server.drop()
+        second = await server.connected(2)
+        await server.caller_says("Goodbye.")
+        await call.says_within("Goodbye.")
+        assert second.resumed_from is not None
+        assert news(second) == [("user", "Goodbye."), ("model", "Goodbye.")]
+
+
+@pytest.mark.fault("F5")
+@ours_and_plain(on=EVERY)
+async def test_what_came_after_an_old_handle_is_added(profile: str, plain: bool) -> None:
+    """``resumable: false`` leaves the handle usable and makes it older: the turn after it, and the
+    tool exchange, are told once and in order."""
+    script = [
+        Say("Hello, Ada."),
+        Call("get_weather", {"city": "London"}),
+        Say("It is foggy."),
+        Say("Goodbye."),
+    ]
+    async with (
+        GeminiLiveServer(script, profile=profile, handles="never") as server,
+        on_call(server, plain=plain) as call,
+    ):
+        await server.caller_says("My name is Ada.")
+        await call.says_within("Hello, Ada.")
+        handle = await server.issue_handle()
+        await call.becomes_resumable()
+        await server.not_resumable()
+        await server.caller_says("What is the weather in London?")
+        await call.says_within("It is foggy.")
+        await server.not_resumable()
+        await server.drop()
+        second = await server.connected(2)
+        await server.until(lambda: second.knows(WEATHER), "what came after", call.patience)
+        await server.caller_says("Goodbye.")
+        await call.says_within("Goodbye.")
+        assert second.resumed_from == handle
+        question, exchange, answer, *rest = news(second)
+        assert question == ("user", "What is the weather in London?")
+        assert WEATHER in exchange[1]
+        assert answer == ("model", "It is foggy.")
+        assert rest == [("user", "Goodbye."), ("model", "Goodbye.")]
 
 
 @pytest.mark.fault("F3")
@@ -80,23 +147,3 @@ async def test_outputs_that_are_history_are_told_as_text_and_not_answered(profil
         await server.replied()
         assert server.tool_responses == []
         assert len(server.replies) == 1
-
-
-@pytest.mark.parametrize("profile", PROFILES)
-async def test_every_turn_that_is_told_has_a_role_and_no_function_parts(profile: str) -> None:
-    """Also images, empty and system messages cannot cause a 1007."""
-    context = llm.ChatContext.empty()
-    context.add_message(role="system", content="Be brief.")
-    context.add_message(role="user", content="")
-    context.add_message(role="user", content="Nul\x00 and a lone surrogate \ud800 here.")
-    context.add_message(role="assistant", content="I see.")
-    context.items.append(llm.AgentHandoff(old_agent_id="a", new_agent_id="b"))
-    async with (
-        GeminiLiveServer([Say("Hello.")], profile=profile) as server,
-        connected(server, chat_ctx=context, tools=[get_time]) as direct,
-    ):
-        await server.until(lambda: server.knows("surrogate"), "the history")
-        await server.caller_says("Hello?")
-        await server.replied()
-        assert direct.errors == []
-        assert len(server.connections) == 1

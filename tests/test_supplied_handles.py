@@ -75,6 +75,27 @@ async def test_a_result_that_a_supplied_handle_cannot_cover_is_told_as_history(
             assert not [r for r in server.tool_responses if r.verdict == "accepted"]
 
 
+@pytest.mark.fault("F4")
+@ours_and_plain(on=EVERY)
+async def test_what_follows_the_last_words_of_the_model_is_told_to_a_supplied_handle(
+    profile: str, plain: bool
+) -> None:
+    """A handle is issued at the end of a turn; what is newer than that is the difference."""
+    context = llm.ChatContext.empty()
+    context.add_message(role="user", content="Hello?")
+    context.add_message(role="assistant", content="Hello.")
+    context.add_message(role="user", content="My name is Ada.")
+    async with GeminiLiveServer([Say("Hello."), Say("Goodbye.")], profile=profile) as server:
+        handle = await earlier(server, plain=plain)
+        async with resumed(server, handle, context, plain=plain) as call:
+            second = server.connections[-1]
+            await server.until(lambda: second.knows("Ada"), "the difference", call.patience)
+            await server.caller_says("Goodbye.")
+            await call.says_within("Goodbye.")
+            told = [entry.text.strip() for entry in second.context[second.restored :]]
+            assert told == ["My name is Ada.", "Goodbye.", "Goodbye."]
+
+
 @pytest.mark.fault("A7")
 @pytest.mark.parametrize("profile", EVERY)
 async def test_a_context_that_ends_with_words_of_the_model_is_taken_to_be_covered(

@@ -36,6 +36,7 @@ from .events import (
     GenerationSkipped,
     InputPushed,
     InstructionsChanged,
+    MessageRecorded,
     ReplyRequested,
     ReplyWithdrawn,
     RestartCause,
@@ -228,7 +229,9 @@ class Conversation:
                 self._lost(event, now)
             case ContextUpdated():
                 self._audience.handed_context(now=now)
-                self._context(event)
+                self._context(event, now)
+            case MessageRecorded(item=item):
+                self.history.recorded(item.item_id, item.text)
             case AudienceChanged(handed_over=handed_over):
                 for call, result in handed_over:
                     self.ledger.produce(result, call)
@@ -281,7 +284,7 @@ class Conversation:
         self._show(self.turn.receive(frame, now=now), now)
         unnamed = self.ledger.unnamed(self.link.number) if frame.cancels_unnamed else ()
         self.ledger.cancel((*frame.cancelled, *unnamed))
-        if frame.handle is not None:
+        if frame.handle is not None and not self.history.is_replaced:
             self.link.handle = frame.handle
             self.history.handle_received()
         if frame.time_left is not None:
@@ -321,7 +324,9 @@ class Conversation:
             )
         return True
 
-    def _context(self, event: ContextUpdated) -> None:
+    def _context(self, event: ContextUpdated, now: float) -> None:
+        if self.history.replace(event.items):
+            self._forget(now)
         owed, history = self._intake.updated(event.items, self.ledger, due=event.due)
         for result in history:
             self._outcome(result.call_id, Outcome.HISTORY)
@@ -331,6 +336,12 @@ class Conversation:
                 outcome = Outcome.UNDELIVERED
             if outcome is not None:
                 self._outcome(result.call_id, outcome)
+
+    def _forget(self, now: float) -> None:
+        """The server knows what is not part of the conversation any more."""
+        self.link.handle = None
+        cause, call_open = RestartCause.HISTORY, self.ledger.running
+        self._rotation.request(cause, call_open=call_open, now=now)
 
     def _outcome(self, call_id: str, outcome: Outcome) -> None:
         self._out.append(ReportOutcome(call_id=call_id, outcome=outcome))
@@ -354,6 +365,9 @@ class Conversation:
         self._out += self.link.opened(now=now)
         self._telling.sign(now=now)
         self.history.connection_opened(resumed=self.link.resumed)
+        if self.history.is_replaced:
+            # its handle had been offered before
+            self._forget(now)
         self._intake.connected(event.items)
         if from_outside:
             self.history.handle_supplied(event.items)

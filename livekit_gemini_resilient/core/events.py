@@ -69,6 +69,16 @@ class HistoryItem:
     result: ToolResult | None = None
     """Outputs only."""
 
+    @property
+    def known_as(self) -> str:
+        """The id by which the server is known to have it: an exchange goes by that of its call."""
+        return self.item_id if self.result is None else self.result.call_id
+
+    @property
+    def text(self) -> str:
+        """The words of a message."""
+        return "\n".join(part for part in self.parts if isinstance(part, str))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
@@ -91,6 +101,8 @@ class RestartCause(Enum):
     """The system instruction changed."""
     OPTIONS = "options"
     """Voice, temperature or another setting of the setup message changed."""
+    HISTORY = "history"
+    """Messages that the server has were removed or edited."""
     GO_AWAY = "go_away"
     """The server announced that it will close the connection."""
 
@@ -194,6 +206,14 @@ class ContextUpdated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MessageRecorded:
+    """The framework recorded a message of the model, as much of it as was heard."""
+
+    item: HistoryItem
+    """The message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RestartRequested:
     """A setting changed that only a new connection can carry."""
 
@@ -249,6 +269,7 @@ Event = (
     | Connected
     | ConnectionLost
     | ContextUpdated
+    | MessageRecorded
     | RestartRequested
     | InstructionsChanged
     | ReplyRequested

@@ -4,6 +4,12 @@ A fresh session knows nothing; a resumed one knows what its handle covers, a *sn
 the server had consumed when it issued it (observed). Only the difference is sent, each item once.
 Tool exchanges travel as text, since function parts in client content close the connection with
 1007 (observed); every turn has an explicit role, since newer families refuse one without it.
+
+What the server has cannot be taken back from it. Where the framework removes or edits a message
+that was heard, only a fresh session forgets it, and no handle of the old one may be used again.
+Replies that were never played, or were cut short, were not heard as the server has them: the
+framework never records the former and records the latter as they were heard, so that neither
+counts. Function items are told by ways of their own.
 """
 
 from __future__ import annotations
@@ -24,6 +30,9 @@ class History:
         self._known: set[str] = set()
         self._covered: set[str] = set()
         self._sent: set[str] = set()
+        self._recorded: dict[str, str] = {}
+        self.is_replaced = False
+        """Whether the server has something that is not part of the conversation any more."""
 
     def sent(self, ids: Iterable[str]) -> None:
         """These were written; they are taken as consumed when the model next speaks."""
@@ -38,22 +47,41 @@ class History:
         """The server heard, said or was told this itself."""
         self._known.add(known_as)
 
+    def recorded(self, item_id: str, text: str) -> None:
+        """The framework recorded a message as it was heard."""
+        self._recorded[item_id] = text
+
+    def replace(self, items: Sequence[HistoryItem]) -> bool:
+        """The framework handed over its context.
+
+        Returns:
+            Whether a message that was heard, and that the server has, is missing or was edited.
+        """
+        texts = {item.item_id: item.text for item in items if item.kind is ItemKind.MESSAGE}
+        replaced = any(
+            texts.get(item_id) != text
+            for item_id, text in self._recorded.items()
+            if self.has(item_id) or item_id in self._covered
+        )
+        # a reply of the server's own may be in the context before it is heard
+        told = {i: text for i, text in texts.items() if i in self._recorded or i not in self._known}
+        self._recorded = told
+        self.is_replaced = self.is_replaced or replaced
+        return replaced
+
     def handle_received(self) -> None:
         """A usable handle arrived; it covers what the server has consumed."""
         self._covered = set(self._known)
 
     def handle_supplied(self, items: Sequence[HistoryItem]) -> None:
-        """The caller's own handle is taken to cover the context that it came with.
+        """The caller's own handle covers the context that it came with, to the model's last words.
 
-        Results after the model's last words are left out: no handle holds an open call (observed),
-        and to be told a result twice as history is better than never.
+        A handle is issued when a turn has ended (observed). What follows the last words of the
+        model may be newer, and to be told it twice as history is better than never.
         """
-        spoke = [n for n, item in enumerate(items) if item.role == "model"]
-        for number, item in enumerate(items):
-            if item.result is None:
-                self.heard(item.item_id)
-            elif spoke and number < spoke[-1]:
-                self.heard(item.result.call_id)
+        spoke = [number for number, item in enumerate(items) if item.role == "model"]
+        for item in items[: spoke[-1] + 1] if spoke else ():
+            self.heard(item.known_as)
         self.handle_received()
 
     def connection_opened(self, *, resumed: bool) -> None:
@@ -62,6 +90,7 @@ class History:
         self._sent.clear()
         if not resumed:
             self._covered.clear()
+            self.is_replaced = False
 
     @property
     def is_covered(self) -> bool:
@@ -87,7 +116,7 @@ class History:
         calls = {item.call.call_id: item.call for item in items if item.call is not None}
         turns: dict[str, Turn] = {}
         for item in items:
-            known_as = item.result.call_id if item.result is not None else item.item_id
+            known_as = item.known_as
             if self.has(known_as) or known_as in skip or known_as in turns:
                 continue
             turn = _turn(item, calls)

@@ -253,6 +253,8 @@ class Speech:
         if self._caller is None:
             return
         self._caller.is_final = is_final
+        if is_final:
+            self._history.recorded(self._caller.item_id, self._caller.text)
         self._shown.append(
             Transcribe(item_id=self._caller.item_id, text=self._caller.text, is_final=is_final)
         )

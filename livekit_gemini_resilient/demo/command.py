@@ -58,6 +58,14 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         metavar="SECONDS",
         help="how long an answer is waited for (default: %(default)g)",
     )
+    parser.add_argument(
+        "--long",
+        action="store_true",
+        help="a long conversation with faults at random moments, and what is lost in it",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=1, help="which long conversation (default: %(default)s)"
+    )
     parser.add_argument("--list", action="store_true", help="list profiles and faults")
     parser.set_defaults(run=lambda chosen: _run(chosen, parser))
 
@@ -91,10 +99,35 @@ def _run(chosen: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         return 0
     if chosen.profile not in PROFILES:
         parser.error(f"argument --profile: {chosen.profile!r} is none of {', '.join(PROFILES)}")
+    if chosen.long:
+        return _run_long(chosen)
     with _quiet():
         plain, ours = asyncio.run(_play_both(chosen))
     _print_report(chosen, plain, ours)
     return 0 if ours.verdict.survived else 1
+
+
+def _run_long(chosen: argparse.Namespace) -> int:
+    from livekit.plugins.google import __version__ as version
+    from livekit.plugins.google.realtime import RealtimeModel as PluginModel
+
+    from .. import model
+    from .long import losses
+    from .long_plan import plan
+
+    async def lead_both() -> list[list[str]]:
+        how = {"profile": chosen.profile, "seed": chosen.seed, "patience": chosen.patience}
+        return [await losses(m, **how) for m in (PluginModel, model.RealtimeModel)]
+
+    with _quiet():
+        plain, ours = asyncio.run(lead_both())
+    events = [turn.event.value for turn in plan(chosen.seed)]
+    print(f"{len(events)} turns, profile {chosen.profile}, seed {chosen.seed}: {', '.join(events)}")
+    sides = {f"plain plugin (livekit-plugins-google {version})": plain, "resilient": ours}
+    for label, lost in sides.items():
+        print(f"\n{label}: {f'{len(lost)} losses' if lost else 'nothing is lost'}")
+        print(*(f"  {loss}\n" for loss in lost), sep="", end="")
+    return 1 if ours else 0
 
 
 def _print_list(title: str, entries: dict[str, str]) -> None:

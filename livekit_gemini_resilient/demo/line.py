@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -18,17 +19,25 @@ WEATHER = "foggy and 12 degrees"
 """What the tool finds out; nothing else in the call says it, so a memory can be searched for it."""
 
 
-class _Speaker(io.AudioOutput):
+class Speaker(io.AudioOutput):
     """Plays every segment at once: nobody listens."""
+
+    playing: asyncio.Event
+    """Set when something is being played."""
 
     def __init__(self) -> None:
         super().__init__(
             label="demo", capabilities=io.AudioOutputCapabilities(pause=False), sample_rate=24000
         )
         self._captured = 0.0
+        self.playing = asyncio.Event()
 
     async def capture_frame(self, frame: rtc.AudioFrame) -> None:
         await super().capture_frame(frame)
+        if not self._captured:
+            # without it LiveKit takes what it interrupts for never played
+            self.on_playback_started(created_at=time.time())
+        self.playing.set()
         self._captured += frame.duration
 
     def flush(self) -> None:
@@ -39,6 +48,7 @@ class _Speaker(io.AudioOutput):
         self._finish(interrupted=True)
 
     def _finish(self, *, interrupted: bool) -> None:
+        self.playing.clear()
         played, self._captured = self._captured, 0.0
         if played:
             self.on_playback_finished(playback_position=played, interrupted=interrupted)
@@ -113,7 +123,7 @@ async def open_line(
     line = Line(server, in_tool)
     model = model_type(**server.model_options())
     session: AgentSession[None] = AgentSession(llm=model)
-    session.output.audio = _Speaker()
+    session.output.audio = Speaker()
     session.on("error", lambda event: on_error(_told(event.error)))
     await session.start(line.agent)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Literal, TypeVar
 
@@ -97,6 +98,17 @@ class Judge:
     def remaining(self) -> list[Step]:
         """The steps not played yet."""
         return list(self._service.remaining)
+
+    def go_on_with(self, script: Iterable[Step]) -> None:
+        """Replace what is left of the script, for calls whose course is not known beforehand.
+
+        Args:
+            script: what the model does from now on.
+
+        Raises:
+            TypeError: the script, or something in it, is no step.
+        """
+        self._service.remaining = deque(checked(script))
 
     @property
     def timeline(self) -> list[TimelineEvent]:

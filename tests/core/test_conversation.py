@@ -435,10 +435,11 @@ def test_a_fresh_session_gets_every_tool_exchange_as_text_once() -> None:
 
 
 def test_the_context_of_a_caller_supplied_handle_is_not_sent_when_the_first_link_drops() -> None:
-    """F1: such a handle covers the context it came with, on every connection that uses it."""
+    """F1: it covers that to the model's last words, on every connection that uses it."""
     driver = Driver(handle="theirs")
-    driver.server._snapshots["theirs"] = ("user: From before.",)
+    driver.server._snapshots["theirs"] = ("user: From before.", "model: I see.")
     driver.adds("m1", "user", "From before.")
+    driver.adds("m2", "model", "I see.")
     driver.connect()
     driver.lose(None)
     driver.settle()

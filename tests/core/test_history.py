@@ -54,13 +54,96 @@ def test_a_resumed_connection_is_told_what_its_handle_does_not_cover() -> None:
     assert told(history, message("a"), message("b")) == ["b"]
 
 
-def test_a_supplied_handle_covers_all_but_results_after_the_last_words_of_the_model() -> None:
-    """A7: it cannot hold a call that had no answer yet."""
+def test_a_supplied_handle_covers_its_context_to_the_last_words_of_the_model() -> None:
+    """A7, F4: it was issued when a turn had ended; what follows may be newer, and is told."""
     history = History()
     later = HistoryItem(item_id="i4", kind=ItemKind.OUTPUT, result=result("c2"))
     items = [message("a"), CALL, OUTPUT, message("b", role="model"), message("c"), later]
     history.handle_supplied(items)
-    assert told(history, *items) == ["c2"]
+    assert told(history, *items) == ["c", "c2"]
+
+
+def test_a_supplied_handle_covers_nothing_of_a_context_in_which_the_model_is_silent() -> None:
+    """F4: no turn of it can have ended."""
+    history = History()
+    history.handle_supplied([message("a"), CALL, OUTPUT])
+    assert told(history, message("a"), CALL, OUTPUT) == ["a", "c1"]
+
+
+def spoken() -> History:
+    """The caller and the model have spoken; the framework has recorded both."""
+    history = History()
+    for item_id, role in [("a", "user"), ("b", "model")]:
+        history.heard(item_id)
+        history.recorded(item_id, message(item_id, role=role).text)
+    return history
+
+
+BOTH = (message("a"), message("b", role="model"))
+
+
+def test_a_context_with_all_that_was_heard_replaces_nothing() -> None:
+    """F6: whatever is added, and in whatever place."""
+    assert not spoken().replace([message("z"), *BOTH, CALL, OUTPUT])
+
+
+def test_a_message_that_was_heard_and_is_missing_replaces_the_history() -> None:
+    """F6: until a fresh connection has opened, which knows nothing; a resumed one still does."""
+    history = spoken()
+    assert history.replace([message("b", role="model")])
+    assert not history.replace([message("b", role="model")])
+    history.connection_opened(resumed=True)
+    assert history.is_replaced
+    history.connection_opened(resumed=False)
+    assert not history.is_replaced
+
+
+def test_a_message_that_was_heard_and_is_edited_replaces_the_history() -> None:
+    """F6: also if only the handle covers it, while there is no connection."""
+    history = spoken()
+    history.handle_received()
+    history.connection_opened(resumed=True)
+    assert history.replace([message("a", parts=("something else",)), message("b", role="model")])
+
+
+def test_a_message_that_was_told_counts_as_heard() -> None:
+    """F6: the server has it from the context."""
+    history = History()
+    history.replace([message("a")])
+    told(history, message("a"))
+    assert history.replace([])
+
+
+def test_a_message_that_was_not_told_yet_may_change() -> None:
+    """F6: the server does not have it."""
+    history = History()
+    history.replace([message("a")])
+    assert not history.replace([])
+    assert told(history, message("b")) == ["b"]
+
+
+def test_a_reply_that_was_never_recorded_may_vanish() -> None:
+    """F6: LiveKit removes what was never played, also where it had handed it over before."""
+    history = History()
+    history.heard("b")
+    assert not history.replace([message("b", role="model")])
+    assert not history.replace([])
+
+
+def test_a_reply_is_recorded_as_it_was_heard() -> None:
+    """F6: LiveKit cuts its text short where playout was interrupted."""
+    history = spoken()
+    history.recorded("b", "as far as it was heard")
+    heard = message("b", role="model", parts=("as far as it was heard",))
+    assert not history.replace([message("a"), heard])
+
+
+def test_function_items_may_vanish() -> None:
+    """F6: LiveKit leaves those out whose tools are gone."""
+    history = spoken()
+    history.replace([*BOTH, CALL, OUTPUT])
+    told(history, *BOTH, CALL, OUTPUT)
+    assert not history.replace(BOTH)
 
 
 def test_what_was_written_counts_for_a_handle_once_the_model_has_spoken() -> None:
