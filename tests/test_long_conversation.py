@@ -38,8 +38,9 @@ def test_a_plan_has_everything_and_is_the_same_for_the_same_seed() -> None:
 async def test_nothing_is_lost_repeated_or_cut_in_a_long_conversation(
     profile: str, plain: bool
 ) -> None:
-    """Each result is told once and answered once, the caller's words are heard once and in order,
-    no reply is cut that the notice left time for, and nothing is left at the end."""
+    """Each result is told once (and named once more where words about it were cut) and answered
+    once, the caller's words are heard once and in order, no reply is cut that the notice left time
+    for, and nothing is left at the end."""
     model_type: type[Any] = PluginModel if plain else RealtimeModel
     async with GeminiLiveServer(profile=profile, strict=False) as server:
         model = model_type(**server.model_options())

@@ -14,7 +14,7 @@ from typing import Any
 from livekit import rtc
 from livekit.agents import Agent, AgentSession, AgentTask, function_tool, llm
 
-from ..testing import GeminiLiveServer
+from ..testing import Connection, GeminiLiveServer
 from .line import Speaker, book_table
 from .long_plan import Event, Turn, plan
 
@@ -252,8 +252,22 @@ class LongCall:
         cut = [m.text_content for m in self._messages("assistant") if m.interrupted]
         if len(cut) != must_be_cut:
             self.losses.append(f"{len(cut)} replies were cut, not {must_be_cut}: {cut}")
+        for connection in self._server.connections:
+            self._judge_memory(connection)
         for turn in self._heard:
             self._judge_turn(turn)
+
+    def _judge_memory(self, connection: Connection) -> None:
+        """Nothing is told twice, and nothing out of order."""
+        known = [entry.text for entry in connection.context if entry.kind != "model"]
+        for turn in self._heard:
+            for text, most in ((turn.words, 1), (turn.fact, turn.tellings)):
+                times = sum(text in entry for entry in known)
+                if times > most:
+                    self.losses.append(f"connection {connection.number} knows {text!r} {times}x")
+        order = [turn.number for entry in known for turn in self._heard if turn.words in entry]
+        if order != sorted(order):
+            self.losses.append(f"connection {connection.number} knows the turns as {order}")
 
     def _judge_turn(self, turn: Turn) -> None:
         name = f"turn {turn.number} ({turn.event.value})"
@@ -264,7 +278,7 @@ class LongCall:
             return
         times = self._server.times_told(turn.fact)
         # what a tool returns beside the next agent is in no context of that agent
-        if times != 1 and turn.event is not Event.HAND_OFF:
+        if not 1 <= times <= turn.tellings and turn.event is not Event.HAND_OFF:
             self.losses.append(f"{name}: at the end the model knows the result {times} times")
         replies = [r for r in self._server.replies if r.text.strip() == turn.reply and r.completed]
         if len(replies) != 1 or not replies[0].knew(turn.fact):

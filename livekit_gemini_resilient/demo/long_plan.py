@@ -88,6 +88,12 @@ class Turn:
         return self.event in (Event.DROP_IN_REPLY, Event.DROP_IN_ANSWER)
 
     @property
+    def tellings(self) -> int:
+        """How often the model may hear of the result: where its words about it are cut and it is
+        asked to go on, the request names the result, which the handle may hold as well."""
+        return 2 if self.event is Event.DROP_IN_ANSWER else 1
+
+    @property
     def is_answered(self) -> bool:
         """Whether the model says something to the end."""
         return self.event is not Event.DROP_IN_REPLY

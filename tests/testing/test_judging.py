@@ -173,3 +173,12 @@ async def test_a_gate_that_nobody_reaches_says_so() -> None:
     """A gate has a deadline of its own."""
     with pytest.raises(AssertionError, match="did not reach the gate"):
         await Gate().reached(timeout=0.01)
+
+
+async def test_a_script_can_be_replaced_while_it_is_played() -> None:
+    """What was left of it is not played any more, and need not be."""
+    async with GeminiLiveServer([Say("Never said.")]) as server:
+        server.go_on_with([])
+        assert server.remaining == []
+        with pytest.raises(TypeError, match="expected a step"):
+            server.go_on_with(["Hello."])  # type: ignore[list-item]
