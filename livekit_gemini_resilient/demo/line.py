@@ -33,6 +33,7 @@ class Speaker(io.AudioOutput):
         self.playing = asyncio.Event()
 
     async def capture_frame(self, frame: rtc.AudioFrame) -> None:
+        """Take a frame of a segment; see ``AudioOutput``."""
         await super().capture_frame(frame)
         if not self._captured:
             # without it LiveKit takes what it interrupts for never played
