@@ -139,11 +139,15 @@ class RealtimeSession(PluginSession):
         Calls of functions that were removed are refused from now on.
 
         Args:
-            tools: All tools from now on.
+            tools: All tools from now on. Those that cannot be declared (a list of types, a ``$ref``
+                to itself) are left out, with an ``error`` event (``ToolsUnusable``, recoverable).
         """
-        cause = self._set_tools(list(tools))
+        usable, left_out = self._declarable(list(tools))
+        if left_out is not None:
+            self._receive(left_out)
+        cause = self._set_tools(usable)
         if cause is not None:
-            self._receive(RestartRequested(cause=cause))
+            self._restart(cause)
 
     async def update_instructions(self, instructions: str) -> None:
         """Replace the system instruction: in place on Vertex AI, else over a new connection.
@@ -156,7 +160,7 @@ class RealtimeSession(PluginSession):
         if self._takes_instructions_in_place:
             self._receive(InstructionsChanged(text=instructions))
         else:
-            self._receive(RestartRequested(cause=RestartCause.INSTRUCTIONS))
+            self._restart(RestartCause.INSTRUCTIONS)
 
     async def update_chat_ctx(self, chat_ctx: llm.ChatContext) -> None:
         """Hand over the chat context: what the server does not know of it is told once.
@@ -246,9 +250,12 @@ class RealtimeSession(PluginSession):
 
     def _options_changed(self) -> None:
         """An option of the setup changed."""
-        self._receive(RestartRequested(cause=RestartCause.OPTIONS))
+        self._restart(RestartCause.OPTIONS)
 
     # ------------------------------------------------------------ feeding the core
+
+    def _restart(self, cause: RestartCause) -> None:
+        self._receive(RestartRequested(cause=cause, unusable=self._why_unusable()))
 
     def _receive(self, event: Event) -> None:
         self._effects.extend(self._conversation.receive(event, now=self._now()))
@@ -336,9 +343,14 @@ class RealtimeSession(PluginSession):
         """One connection, from the dial to its end."""
         self._session_should_close.clear()
         error: BaseException | None = None
+        opened = False
         try:
             announces_history = self._can_announce_history and self._conversation.announces_history
-            connecting = self._connect(dial.handle, announces_history=announces_history)
+            connecting = self._connect(
+                dial.handle,
+                announces_history=announces_history,
+                as_accepted=self._conversation.repeats_setup,
+            )
         except Exception as e:
             self._failure = e
             reason = wire.failure_reason(e)
@@ -347,6 +359,8 @@ class RealtimeSession(PluginSession):
             connection=dial.connection,
             tools_block=self._tools_block,
             announces_history=announces_history,
+            is_new=self._is_new_setup,
+            new_functions=self._new_functions,
         )
         self._receive(setup)
         started = time.perf_counter()
@@ -357,6 +371,8 @@ class RealtimeSession(PluginSession):
         except Exception as e:
             error = e
         else:
+            opened = True
+            self._setup_accepted()
             self._report_connected(time.perf_counter() - started)
             try:
                 error = await self._converse(connection, dial.connection)
@@ -369,6 +385,7 @@ class RealtimeSession(PluginSession):
             connection=dial.connection,
             code=wire.failure_code(error) if error else None,
             reason=wire.failure_reason(error) if error else "",
+            invalid=not opened and error is not None and wire.cannot_be_expressed(error),
             unsent=self._unsent(),
         )
 

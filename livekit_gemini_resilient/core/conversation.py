@@ -22,11 +22,13 @@ from .delivery import Ledger
 from .effects import (
     Effect,
     Outcome,
+    ReportError,
     ReportLearned,
     ReportOutcome,
     ReportUsage,
     SendInput,
 )
+from .errors import SettingsRefused, ToolsUnusable
 from .events import (
     AudienceChanged,
     Connected,
@@ -44,6 +46,7 @@ from .events import (
     SetupBuilt,
     ToolCall,
     ToolResult,
+    ToolsLeftOut,
 )
 from .history import History
 from .intake import Intake
@@ -207,6 +210,11 @@ class Conversation:
         return not self._observed.behaviour.content_at_any_time
 
     @property
+    def repeats_setup(self) -> bool:
+        """Whether the next setup is to be the one that was accepted last, but for the handle."""
+        return self.link.settings.as_accepted
+
+    @property
     def generation_completed(self) -> bool:
         """Whether the model has said all that it has to say for now."""
         return self.turn.state is TurnState.GENERATION_COMPLETED or self.turn.generation is None
@@ -219,6 +227,7 @@ class Conversation:
                 self._frame(event, now)
             case SetupBuilt():
                 self._rotation.connection_ended()
+                self.link.settings.built(event)
                 self._declare(event.tools_block)
                 self._prompts.connection_opened(announces_history=event.announces_history)
                 self._telling.instructions = None
@@ -238,21 +247,32 @@ class Conversation:
                 self._out += self._speech.skipped(generation)
                 if self.ledger.unheard:
                     self._audience.left(now=now)
-            case RestartRequested(cause=cause):
-                self._rotation.request(cause, call_open=self.ledger.running, now=now)
+            case RestartRequested():
+                self._restart_requested(event, now)
+            case ToolsLeftOut(names=names, reason=reason):
+                self._out.append(ReportError(error=ToolsUnusable(names, reason), recoverable=True))
             case InstructionsChanged(text=text):
                 if self._prompts.can_inform and not self._held_by_call:
                     self._telling.instructions = text
                 else:
                     # a model that waits for a tool takes no content, and its answer is to obey
-                    cause, call_open = RestartCause.INSTRUCTIONS, self.ledger.running
-                    self._rotation.request(cause, call_open=call_open, now=now)
+                    event = RestartRequested(cause=RestartCause.INSTRUCTIONS)
+                    self._restart_requested(event, now)
             case ReplyRequested():
                 self._reply_requested(event, now)
             case ReplyWithdrawn(request=request):
                 self._requests.withdraw(request)
             case InputPushed():
                 self.uplink.push(event)
+
+    def _restart_requested(self, event: RestartRequested, now: float) -> None:
+        if event.unusable is not None:
+            # what runs is not given up for what cannot be
+            error = SettingsRefused((), event.unusable)
+            self._out.append(ReportError(error=error, recoverable=True))
+            return
+        self.link.settings.changed()
+        self._rotation.request(event.cause, call_open=self.ledger.running, now=now)
 
     def _declare(self, tools_block: bool) -> None:
         self._tools_block = self.turn.tools_block = tools_block

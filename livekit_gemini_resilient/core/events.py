@@ -155,6 +155,10 @@ class SetupBuilt:
     """Whether it declares that the model waits for tool results before it says anything else."""
     announces_history: bool = False
     """Whether it announces that client content comes first, as history."""
+    is_new: bool = False
+    """Whether it carries anything that no accepted setup of this conversation did."""
+    new_functions: frozenset[str] = frozenset()
+    """Functions in it that are new or have changed since a setup was accepted, by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +182,7 @@ class ConnectionLost:
     reason: str = ""
     """What the server or the network said about it."""
     invalid: bool = False
-    """The configuration could not even be built; no retry can help."""
+    """The setup could not be made; the same settings will fail again."""
     unsent: tuple[InputPushed, ...] = ()
     """Realtime input that was handed out and never written, oldest first."""
 
@@ -199,6 +203,18 @@ class RestartRequested:
 
     cause: RestartCause
     """What changed."""
+    unusable: str | None = None
+    """Why no setup can be made of the settings as they are now; ``None`` if one can."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsLeftOut:
+    """Tools were given that cannot be declared."""
+
+    names: tuple[str, ...]
+    """Their names."""
+    reason: str
+    """What is wrong with the first of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,6 +266,7 @@ Event = (
     | ConnectionLost
     | ContextUpdated
     | RestartRequested
+    | ToolsLeftOut
     | InstructionsChanged
     | ReplyRequested
     | ReplyWithdrawn
