@@ -202,13 +202,13 @@ class RealtimeSession(PluginSession):
         """
         if is_given(tools) or is_given(tool_choice):
             logger.warning("tools and tool_choice per reply are not supported and ignored")
-        self._end_user_activity()
+        activity_end = self._end_of_activity()
         number, reply = self._replies.ask()
         if self._closed:
             self._replies.fail(number, _CLOSED)
             return reply
         text = instructions if is_given(instructions) else None
-        self._receive(ReplyRequested(request=number, instructions=text))
+        self._receive(ReplyRequested(request=number, instructions=text, activity_end=activity_end))
         return reply
 
     def on(self, event: Any, callback: Any = None) -> Any:

@@ -22,7 +22,14 @@ from livekit.plugins.google import utils as tools_config
 from livekit.plugins.google.realtime import realtime_api as plugin
 
 from .context import history
-from .core.events import HistoryItem, InputPushed, RestartCause, ToolResult, ToolsLeftOut
+from .core.events import (
+    Activity,
+    HistoryItem,
+    InputPushed,
+    RestartCause,
+    ToolResult,
+    ToolsLeftOut,
+)
 from .core.wording import clean
 
 PlainModel = plugin.RealtimeModel
@@ -108,18 +115,16 @@ class PluginSession(plugin.RealtimeSession):
     def _options_changed(self) -> None:
         """An option of the setup changed."""
 
-    def _end_user_activity(self) -> None:
-        """A reply is asked for: end the caller's activity where the client marks it by hand."""
-        if self._in_user_activity:
-            self._send_client_event(types.LiveClientRealtimeInput(activity_end=types.ActivityEnd()))
-            self._in_user_activity = False
+    def _end_of_activity(self) -> InputPushed | None:
+        """A reply is asked for: the end of the caller's activity, if the client opened one."""
+        if not self._in_user_activity:
+            return None
+        self._in_user_activity = False
+        return _input(types.LiveClientRealtimeInput(activity_end=types.ActivityEnd()))
 
     def _send_client_event(self, event: Any) -> None:
         """Upstream's single funnel; inherited code sends realtime input through it."""
-        audio = getattr(event, "audio", None)
-        seconds = len(audio.data or b"") / (2 * plugin.INPUT_AUDIO_SAMPLE_RATE) if audio else 0.0
-        is_video = getattr(event, "video", None) is not None
-        self._client_event(InputPushed(payload=event, seconds=seconds, is_video=is_video))
+        self._client_event(_input(event))
 
     def _mark_restart_needed(self, on_error: bool = False) -> None:
         """Upstream's drains and swaps the queue; its ``update_options`` calls it."""
@@ -404,6 +409,19 @@ class PluginSession(plugin.RealtimeSession):
         scheduling = self._opts.tool_response_scheduling
         silent = not self._opts.vertexai and scheduling == types.FunctionResponseScheduling.SILENT
         return tuple(history(self._chat_ctx, silent=silent))
+
+
+def _input(event: Any) -> InputPushed:
+    """Realtime input in the core's terms."""
+    audio = getattr(event, "audio", None)
+    seconds = len(audio.data or b"") / (2 * plugin.INPUT_AUDIO_SAMPLE_RATE) if audio else 0.0
+    activity = None
+    if getattr(event, "activity_start", None) is not None:
+        activity = Activity.START
+    elif getattr(event, "activity_end", None) is not None:
+        activity = Activity.END
+    is_video = getattr(event, "video", None) is not None
+    return InputPushed(payload=event, seconds=seconds, is_video=is_video, activity=activity)
 
 
 def mark_first_token(generation: Generation) -> None:

@@ -66,6 +66,8 @@ FAULTS = {
     "D2": "voice, temperature or tools change in mid-sentence",
     "D5": "several changes in a row",
     "D6": "the old socket is still open at the resume",
+    "D8": "the connection is replaced while the client has marked the caller's activity",
+    "D9": "the caller is speaking when a restart is due",
     "E6": "a tool schema cannot be built, or is refused",
     "E10": "closing leaves tasks or sockets, or hangs",
     "F1": "the whole history is told to a resumed session",

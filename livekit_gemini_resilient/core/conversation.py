@@ -314,7 +314,10 @@ class Conversation:
         self._out += self._speech.show(seen, connection=self.link.number, settling=settling)
         for report in seen:
             self._out += self._asking.show(
-                report, spoken=self._speech.spoken, elsewhere=self.ledger.reply_due, now=now
+                report,
+                spoken=self._speech.spoken,
+                elsewhere=self.ledger.reply_due or self.uplink.activity_open,
+                now=now,
             )
             if isinstance(report, Started):
                 if settling and self._speech.answers_caller:
@@ -356,6 +359,11 @@ class Conversation:
 
     def _reply_requested(self, event: ReplyRequested, now: float) -> None:
         self._audience.asked()
+        if event.activity_end is not None:
+            # which makes the model answer: words of ours beside it would ask for two replies
+            suffices = event.instructions is None or self._prompts.can_inform
+            request = event.request if suffices else None
+            self.uplink.push(replace(event.activity_end, request=request))
         self._out += self._asking.requested(
             event,
             connection=self.link.number if self.link.state is LinkState.OPEN else 0,
@@ -363,6 +371,7 @@ class Conversation:
             ended=self.link.has_ended,
             now=now,
         )
+        self._requests.ride_on(self.uplink.asks)
 
     # ------------------------------------------------------------ connections
 
@@ -392,7 +401,8 @@ class Conversation:
         self._telling.connection_lost(invalid=event.code == _INVALID and self.link.is_up)
         self.ledger.connection_closed(self.link.number)
         self._asking.connection_lost()
-        self.uplink.put_back(event.unsent)
+        self.uplink.connection_lost(event.unsent)
+        self._requests.ride_on(self.uplink.asks)
         if event.code in FRAME_REFUSED and self.link.is_up:
             self._prompts.connection_refused()
         self._out += self.link.lost(event, now=now)
@@ -425,6 +435,10 @@ class Conversation:
             self._speak_up(now)
         self._prompts.history_is_told()
         for piece in self.uplink.drain():
+            if piece.request is not None:
+                self._out += self._asking.activity_ends(
+                    piece.request, came_first=self.turn.at_rest, now=now
+                )
             self._out.append(SendInput(piece=piece))
 
     def _speak_up(self, now: float) -> None:
@@ -481,9 +495,14 @@ class Conversation:
         return self.ledger.reply_due and not held
 
     @property
+    def _someone_speaks(self) -> bool:
+        model = self.turn.speaking and not self._speech.unheard
+        return model or self.uplink.in_activity
+
+    @property
     def _situation(self) -> Situation:
         return Situation(
-            speaking=self.turn.speaking and not self._speech.unheard,
+            speaking=self._someone_speaks,
             turn_over=self.turn.quiet,
             call_open=self.ledger.open_on(self.link.number),
             reply_due=self._reply_coming or self._asking.asked,

@@ -95,6 +95,15 @@ class RestartCause(Enum):
     """The server announced that it will close the connection."""
 
 
+class Activity(Enum):
+    """A mark that the client sets by hand, where the server does not detect activity."""
+
+    START = "start"
+    """The caller begins to speak."""
+    END = "end"
+    """The caller has finished: the server answers."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputPushed:
     """The caller's audio or video, or the start or end of manual activity."""
@@ -105,6 +114,10 @@ class InputPushed:
     """Duration of audio; 0 for everything else."""
     is_video: bool = False
     """Only the newest video frame is kept while there is no connection."""
+    activity: Activity | None = None
+    """The mark that it is, if it is one."""
+    request: int | None = None
+    """The ``generate_reply`` that the end of an activity asks for, if any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,6 +246,8 @@ class ReplyRequested:
     """Number of the request."""
     instructions: str | None = None
     """What the model is to do, ``None`` to answer what was said last."""
+    activity_end: InputPushed | None = None
+    """The mark that ends the caller's activity, if one was open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,7 +49,7 @@ class Situation:
     """What the decision is made from."""
 
     speaking: bool
-    """The model is in the middle of a generation, or the caller waits for one."""
+    """The model is in the middle of a generation, or the caller waits for one, or speaks."""
     turn_over: bool
     """The server has ended the turn, or none is open."""
     call_open: bool
