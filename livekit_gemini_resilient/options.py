@@ -34,7 +34,8 @@ class ResilienceOptions:
 
     go_away_margin: float = 5.0
     """Seconds kept between our reconnect and the end that ``goAway.time_left`` announces.
-    Notices of 30 to 300 s were observed. 0 or more."""
+    Notices of 30 to 300 s were observed; of one shorter than twice the margin, half is kept. 0 or
+    more."""
 
     settle_grace: float = 0.5
     """Seconds for which a resumed connection may show an effect of the responses that close the

@@ -70,7 +70,8 @@ class Rotation:
         when: The safe point.
         max_defer: Seconds for which a request waits at most, counted from the last moment at
             which a call was open: the reply to its result is not cut.
-        margin: Seconds before the end that the server announced at which the wait is over.
+        margin: Seconds before the end that the server announced at which the wait is over; half
+            of a notice that is shorter than twice that.
     """
 
     def __init__(self, *, when: RestartWhen, max_defer: float, margin: float) -> None:
@@ -103,7 +104,7 @@ class Rotation:
 
     def go_away(self, time_left: float, *, now: float) -> None:
         """The server will close the connection in ``time_left`` seconds."""
-        deadline = now + max(0.0, time_left - self._margin)
+        deadline = now + time_left - min(self._margin, time_left / 2)
         self._go_away = deadline if self._go_away is None else min(self._go_away, deadline)
         self.request(RestartCause.GO_AWAY, call_open=False, now=now)
 
