@@ -72,7 +72,11 @@ async def test_a_handle_that_is_refused_is_dropped_and_the_history_is_told(
         await greets(call)
         await server.forget_handles()
         await server.drop(1011)
-        await server.until(lambda: server.knows("Hello?"), "the history", call.patience)
+        await server.until(
+            lambda: len(server.connections) > 2 and server.connections[2].knows("Hello?"),
+            "the history",
+            call.patience,
+        )
         await says_goodbye(call, 3)
         assert server.connections[2].resumed_from is None
         assert server.replies[-1].knew("Hello?")

@@ -58,6 +58,7 @@ from .requests import Requests
 from .rotation import HANDLE_GRACE, RestartWhen, Rotation, Situation
 from .speech import Speech
 from .telling import Telling
+from .transitions import Transitions
 from .turn import TurnTracker
 from .turn_state import TurnState
 from .uplink import Uplink
@@ -116,6 +117,11 @@ class Conversation:
             when=RestartWhen(options.restart_when),
             max_defer=options.max_defer,
             margin=options.go_away_margin,
+        )
+        self._transitions = Transitions(
+            names=options.transition_names,
+            quiet=options.trailing_quiet,
+            patience=options.max_defer,
         )
         self._requests = Requests()
         self._audience = Audience(patience=options.reply_timeout)
@@ -191,6 +197,7 @@ class Conversation:
         deadlines = [self.turn.next_deadline, self._requests.next_deadline, self._reply_deadline]
         deadlines += [self.ledger.next_deadline, self._audience.next_deadline]
         deadlines.append(self._answer_deadline)
+        deadlines.append(self._transitions.next_deadline(model_waits=self._tools_block))
         if self.link.state is LinkState.SETTLING:
             deadlines.append(self._telling.settled_at)
         if self.link.is_up:
@@ -272,7 +279,10 @@ class Conversation:
             self._out.append(ReportError(error=error, recoverable=True))
             return
         self.link.settings.changed()
-        self._rotation.request(event.cause, call_open=self.ledger.running, now=now)
+        running = {c for c in self._transitions.let_go if self.ledger.runs(c)}
+        self._rotation.request(
+            event.cause, call_open=self.ledger.running, now=now, transition=bool(running)
+        )
 
     def _declare(self, tools_block: bool) -> None:
         self._tools_block = self.turn.tools_block = tools_block
@@ -283,6 +293,7 @@ class Conversation:
         if frame.connection != self.link.number or not self.link.is_up:
             return
         self._telling.frame_received(now=now)
+        self._transitions.frame_received(now=now)
         self._prompts.frame_received()
         called = frame.calls
         # a call that is delivered or issued again is no sign of the model
@@ -292,13 +303,18 @@ class Conversation:
             for call in frame.calls
             if not self.ledger.rejoin(call, self.link.number, new_input=new_input)
         )
-        frame = replace(frame, calls=tuple(c for c in calls if not self._refused(c, frame)))
+        speaking = bool(frame.audio or frame.text) or not self.generation_completed
+        calls = self._transitions.arrived(
+            (c for c in calls if not self._refused(c, frame)), speaking=speaking, now=now
+        )
+        frame = replace(frame, calls=calls)
         if frame.calls != called:
             self._asking.call_came()
         if frame.user_words and self._prompts.is_echo(frame.user_words):
             frame = replace(frame, user_words="")
         self._show(self.turn.receive(frame, now=now), now)
         unnamed = self.ledger.unnamed(self.link.number) if frame.cancels_unnamed else ()
+        self._transitions.cancelled(frame.cancelled, unnamed=frame.cancels_unnamed)
         self.ledger.cancel((*frame.cancelled, *unnamed))
         if frame.handle is not None:
             self.link.handle = frame.handle
@@ -395,6 +411,7 @@ class Conversation:
         gone = self.link.state in (LinkState.DOWN, LinkState.ENDED)
         if event.connection != self.link.number or gone:
             return
+        self._let_go(now, speaking=False)
         self._show(self.turn.connection_lost(), now)
         if event.code in FRAME_REFUSED and self.link.state is LinkState.SETTLING:
             self._telling.settling_refused()
@@ -420,6 +437,7 @@ class Conversation:
 
     def _pump(self, now: float) -> None:
         self._audience.advance(now=now)
+        self._let_go(now, speaking=not self.generation_completed)
         self.ledger.watch(now=now, timeout=self._options.tool_answer_timeout)
         if self.link.state is LinkState.SETTLING and now >= self._telling.settled_at:
             self.ledger.settle_failed(self.link.number)
@@ -428,8 +446,8 @@ class Conversation:
             self._out.append(self.link.close())
         if self.link.state is not LinkState.OPEN:
             return
-        self._out += self._telling.respond(self.link.number, now=now)
-        if not self.ledger.open_on(self.link.number):
+        self._out += self._telling.respond(self.link.number, withhold=self._withheld, now=now)
+        if not self._call_open:
             self._show(self.turn.answered(now=now), now)
         if self._may_speak_up:
             self._speak_up(now)
@@ -466,17 +484,35 @@ class Conversation:
     def _answer_deadline(self) -> float | None:
         return self._asking.answer_deadline if self.link.state is LinkState.OPEN else None
 
+    def _let_go(self, now: float, *, speaking: bool) -> None:
+        """Have the transitions run that were held back while the model spoke."""
+        calls = self._transitions.release(speaking=speaking, model_waits=self._tools_block, now=now)
+        if calls:
+            frame = ServerFrame(connection=self.link.number, calls=calls)
+            self._show(self.turn.receive(frame, now=now), now)
+
+    @property
+    def _call_open(self) -> bool:
+        """Whether this connection waits for an answer."""
+        return self.ledger.open_on(self.link.number) or self._transitions.holding
+
+    @property
+    def _withheld(self) -> frozenset[str]:
+        """Calls whose results are left to the connection that follows this one."""
+        if not self._rotation.waits_for_no_call:
+            return frozenset()
+        return self.ledger.owed_to(self.link.number) & self._transitions.let_go
+
     @property
     def _held_by_call(self) -> bool:
         """Whether the model waits for a tool that runs; on a new connection it would not."""
-        waits = self.link.is_up and self.ledger.open_on(self.link.number)
+        waits = self.link.is_up and self._call_open
         return waits and self.ledger.running and self._tools_block
 
     @property
     def _blocked(self) -> bool:
         """Whether words of ours would reach a server that is busy, or about to be left."""
-        waits = self.ledger.open_on(self.link.number)
-        busy = waits or self.ledger.reply_due or self._audience.is_away
+        busy = self._call_open or self.ledger.reply_due or self._audience.is_away
         return self._rotation.requested or busy
 
     @property
@@ -504,8 +540,8 @@ class Conversation:
         return Situation(
             speaking=self._someone_speaks,
             turn_over=self.turn.quiet,
-            call_open=self.ledger.open_on(self.link.number),
-            reply_due=self._reply_coming or self._asking.asked,
+            call_open=self._call_open,
+            reply_due=(self._reply_coming and not self._withheld) or self._asking.asked,
             settling=self.link.state is LinkState.SETTLING,
             handle_until=0.0 if self.history.is_covered else self.turn.ended_at + HANDLE_GRACE,
         )

@@ -178,13 +178,25 @@ class Ledger:
 
     # ------------------------------------------------------------ telling
 
-    def tell_by_response(self, connection: int) -> tuple[ToolResult, ...]:
-        """Results to write as responses to the connection that issued their calls, once."""
+    def owed_to(self, connection: int) -> frozenset[str]:
+        """Ids of the calls of this connection whose results it has not been told."""
+        return frozenset(r.call.call_id for r in self if r.waits_on(connection) and r.owed)
+
+    def tell_by_response(
+        self, connection: int, *, withhold: frozenset[str] = frozenset()
+    ) -> tuple[ToolResult, ...]:
+        """Results to write as responses to the connection that issued their calls, once.
+
+        Args:
+            connection: The connection.
+            withhold: Ids of calls whose results are for the next connection.
+        """
         told: list[ToolResult] = []
         unfinished: set[str] = set()
         for record in [r for r in self if r.waits_on(connection)]:
             # calls without ids are answered in their order, or the server would mix them up
-            if record.owed and (record.call.has_id or record.call.name not in unfinished):
+            may = record.owed and record.call.call_id not in withhold
+            if may and (record.call.has_id or record.call.name not in unfinished):
                 told.append(self._tell(record, connection, Route.RESPONSE))
             else:
                 unfinished.add(record.call.name)
@@ -391,6 +403,11 @@ class Ledger:
     def running(self) -> bool:
         """Whether a tool is running, on whatever connection it was asked for."""
         return any(r.running for r in self)
+
+    def runs(self, call_id: str) -> bool:
+        """Whether that tool is running."""
+        record = self._records.get(call_id)
+        return record is not None and record.running
 
     @property
     def next_deadline(self) -> float | None:

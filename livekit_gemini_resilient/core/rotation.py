@@ -93,9 +93,19 @@ class Rotation:
         at_once = self._at_pause or self._when in (RestartWhen.NOW, RestartWhen.PAUSE)
         return self.requested and at_once
 
-    def request(self, cause: RestartCause, *, call_open: bool, now: float) -> None:
-        """Remember a request; it joins one that is waiting already."""
-        if self._when is RestartWhen.AUTO and cause is RestartCause.FEWER_TOOLS:
+    def request(
+        self, cause: RestartCause, *, call_open: bool, now: float, transition: bool = False
+    ) -> None:
+        """Remember a request; it joins one that is waiting already.
+
+        Args:
+            cause: What it is for.
+            call_open: A call is open, whose reply is to obey what has changed.
+            now: Loop seconds.
+            transition: So it is, whatever has changed: see ``transitions``.
+        """
+        self._at_pause |= transition
+        if self._when is RestartWhen.AUTO and cause is RestartCause.FEWER_TOOLS and not transition:
             return
         if self._waits_since is None:
             self._waits_since = now

@@ -110,9 +110,9 @@ class Telling:
         left to wait for."""
         self.settled_at = self._last_sign
 
-    def respond(self, connection: int, *, now: float) -> list[Effect]:
-        """Answer what this connection asked for."""
-        results = self._ledger.tell_by_response(connection)
+    def respond(self, connection: int, *, withhold: frozenset[str], now: float) -> list[Effect]:
+        """Answer what this connection asked for; see ``Ledger.tell_by_response``."""
+        results = self._ledger.tell_by_response(connection, withhold=withhold)
         if not results:
             return []
         self._told(results, now)
