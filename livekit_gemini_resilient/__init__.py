@@ -13,6 +13,8 @@ from .core.errors import (
     ResilienceError,
     ResultUnanswered,
     SessionFailed,
+    SettingsRefused,
+    ToolsUnusable,
 )
 from .core.rotation import RestartWhen
 from .install import install, uninstall
@@ -36,6 +38,8 @@ __all__ = [
     "RestartWhen",
     "ResultUnanswered",
     "SessionFailed",
+    "SettingsRefused",
+    "ToolsUnusable",
     "__version__",
     "install",
     "uninstall",

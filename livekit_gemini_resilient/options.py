@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, field, fields
 from enum import Enum
 
@@ -10,6 +11,8 @@ from .core.behaviour import Behaviour
 from .core.errors import ConfigurationError
 from .core.requests import ReplyDuringCall
 from .core.rotation import RestartWhen
+
+_NO_NUMBERS = frozenset({"restart_when", "reply_during_call", "behaviour", "transition_tools"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +37,8 @@ class ResilienceOptions:
 
     go_away_margin: float = 5.0
     """Seconds kept between our reconnect and the end that ``goAway.time_left`` announces.
-    Notices of 30 to 300 s were observed. 0 or more."""
+    Notices of 30 to 300 s were observed; of one shorter than twice the margin, half is kept. 0 or
+    more."""
 
     settle_grace: float = 0.5
     """Seconds for which a resumed connection may show an effect of the responses that close the
@@ -57,6 +61,13 @@ class ResilienceOptions:
     """What ``generate_reply`` does while a tool runs that the model waits for: ``"fail"`` (at once,
     with ``llm.RealtimeError``) or ``"interim"`` (the call is answered "still running", the reply is
     spoken, and the result is told when it comes)."""
+
+    transition_tools: Collection[str] | str = ()
+    """Names of the tools whose effect is another prompt or another agent (they call
+    ``update_tools``, ``update_instructions``, or hand over), or ``"all"``. Such a call that arrives
+    while the model speaks waits until it has finished, for ``max_defer`` seconds at most; a restart
+    that the tool asks for takes effect as soon as the model is silent, and the result is then told
+    on the new connection, so that the new prompt answers it."""
 
     close_timeout: float = 3.0
     """Seconds that the closing handshake of an old connection may take before it is aborted.
@@ -96,6 +107,7 @@ class ResilienceOptions:
         """Check every value."""
         self._check_choice("restart_when", RestartWhen)
         self._check_choice("reply_during_call", ReplyDuringCall)
+        self._check_names()
         if not isinstance(self.behaviour, Behaviour):
             raise ConfigurationError("behaviour", self.behaviour, "a Behaviour")
         may_be_zero = {
@@ -107,7 +119,7 @@ class ResilienceOptions:
         }
         may_be_none = {"ping_interval", "ping_timeout", "tool_answer_timeout"}
         for option in fields(self):
-            if option.name in ("restart_when", "reply_during_call", "behaviour"):
+            if option.name in _NO_NUMBERS:
                 continue
             value = getattr(self, option.name)
             if value is None and option.name in may_be_none:
@@ -115,6 +127,17 @@ class ResilienceOptions:
             _check_number(option.name, value, zero=option.name in may_be_zero)
         if not isinstance(self.max_result_bytes, int):
             raise ConfigurationError("max_result_bytes", self.max_result_bytes, "a whole number")
+
+    @property
+    def transition_names(self) -> frozenset[str] | None:
+        """The tools that are transitions, ``None`` for all."""
+        return None if self.transition_tools == "all" else frozenset(self.transition_tools)
+
+    def _check_names(self) -> None:
+        names = self.transition_tools
+        listed = not isinstance(names, str | bytes) and isinstance(names, Collection)
+        if names != "all" and not (listed and all(isinstance(name, str) for name in names)):
+            raise ConfigurationError("transition_tools", names, 'names of tools, or "all"')
 
     def _check_choice(self, name: str, choices: type[Enum]) -> None:
         value = getattr(self, name)

@@ -140,11 +140,15 @@ class RealtimeSession(PluginSession):
         Calls of functions that were removed are refused from now on.
 
         Args:
-            tools: All tools from now on.
+            tools: All tools from now on. Those that cannot be declared (a list of types, a ``$ref``
+                to itself) are left out, with an ``error`` event (``ToolsUnusable``, recoverable).
         """
-        cause = self._set_tools(list(tools))
+        usable, left_out = self._declarable(list(tools))
+        if left_out is not None:
+            self._receive(left_out)
+        cause = self._set_tools(usable)
         if cause is not None:
-            self._receive(RestartRequested(cause=cause))
+            self._restart(cause)
 
     async def update_instructions(self, instructions: str) -> None:
         """Replace the system instruction: in place on Vertex AI, else over a new connection.
@@ -157,7 +161,7 @@ class RealtimeSession(PluginSession):
         if self._takes_instructions_in_place:
             self._receive(InstructionsChanged(text=instructions))
         else:
-            self._receive(RestartRequested(cause=RestartCause.INSTRUCTIONS))
+            self._restart(RestartCause.INSTRUCTIONS)
 
     async def update_chat_ctx(self, chat_ctx: llm.ChatContext) -> None:
         """Hand over the chat context: what the server does not know of it is told once.
@@ -201,13 +205,13 @@ class RealtimeSession(PluginSession):
         """
         if is_given(tools) or is_given(tool_choice):
             logger.warning("tools and tool_choice per reply are not supported and ignored")
-        self._end_user_activity()
+        activity_end = self._end_of_activity()
         number, reply = self._replies.ask()
         if self._closed:
             self._replies.fail(number, _CLOSED)
             return reply
         text = instructions if is_given(instructions) else None
-        self._receive(ReplyRequested(request=number, instructions=text))
+        self._receive(ReplyRequested(request=number, instructions=text, activity_end=activity_end))
         return reply
 
     def on(self, event: Any, callback: Any = None) -> Any:
@@ -260,9 +264,12 @@ class RealtimeSession(PluginSession):
 
     def _options_changed(self) -> None:
         """An option of the setup changed."""
-        self._receive(RestartRequested(cause=RestartCause.OPTIONS))
+        self._restart(RestartCause.OPTIONS)
 
     # ------------------------------------------------------------ feeding the core
+
+    def _restart(self, cause: RestartCause) -> None:
+        self._receive(RestartRequested(cause=cause, unusable=self._why_unusable()))
 
     def _receive(self, event: Event) -> None:
         self._effects.extend(self._conversation.receive(event, now=self._now()))
@@ -350,9 +357,14 @@ class RealtimeSession(PluginSession):
         """One connection, from the dial to its end."""
         self._session_should_close.clear()
         error: BaseException | None = None
+        opened = False
         try:
             announces_history = self._can_announce_history and self._conversation.announces_history
-            connecting = self._connect(dial.handle, announces_history=announces_history)
+            connecting = self._connect(
+                dial.handle,
+                announces_history=announces_history,
+                as_accepted=self._conversation.repeats_setup,
+            )
         except Exception as e:
             self._failure = e
             reason = wire.failure_reason(e)
@@ -361,6 +373,8 @@ class RealtimeSession(PluginSession):
             connection=dial.connection,
             tools_block=self._tools_block,
             announces_history=announces_history,
+            is_new=self._is_new_setup,
+            new_functions=self._new_functions,
         )
         self._receive(setup)
         started = time.perf_counter()
@@ -371,6 +385,8 @@ class RealtimeSession(PluginSession):
         except Exception as e:
             error = e
         else:
+            opened = True
+            self._setup_accepted()
             self._report_connected(time.perf_counter() - started)
             try:
                 error = await self._converse(connection, dial.connection)
@@ -383,6 +399,7 @@ class RealtimeSession(PluginSession):
             connection=dial.connection,
             code=wire.failure_code(error) if error else None,
             reason=wire.failure_reason(error) if error else "",
+            invalid=not opened and error is not None and wire.cannot_be_expressed(error),
             unsent=self._unsent(),
         )
 

@@ -18,10 +18,18 @@ from livekit import rtc
 from livekit.agents import llm, utils
 from livekit.agents.types import NOT_GIVEN
 from livekit.agents.utils import is_given
+from livekit.plugins.google import utils as tools_config
 from livekit.plugins.google.realtime import realtime_api as plugin
 
 from .context import history
-from .core.events import HistoryItem, InputPushed, RestartCause, ToolResult
+from .core.events import (
+    Activity,
+    HistoryItem,
+    InputPushed,
+    RestartCause,
+    ToolResult,
+    ToolsLeftOut,
+)
 from .core.wording import clean
 
 PlainModel = plugin.RealtimeModel
@@ -93,6 +101,9 @@ class PluginSession(plugin.RealtimeSession):
             self._opts.instructions = clean(self._opts.instructions)
         self._made_up_ids: set[str] = set()
         self._declared: llm.ToolContext | None = None
+        self._setup: types.LiveConnectConfig | None = None
+        self._accepted: tuple[types.LiveConnectConfig, llm.ToolContext] | None = None
+        self._left_out: frozenset[str] = frozenset()
 
     # ------------------------------------------------------------ hooks
 
@@ -104,18 +115,16 @@ class PluginSession(plugin.RealtimeSession):
     def _options_changed(self) -> None:
         """An option of the setup changed."""
 
-    def _end_user_activity(self) -> None:
-        """A reply is asked for: end the caller's activity where the client marks it by hand."""
-        if self._in_user_activity:
-            self._send_client_event(types.LiveClientRealtimeInput(activity_end=types.ActivityEnd()))
-            self._in_user_activity = False
+    def _end_of_activity(self) -> InputPushed | None:
+        """A reply is asked for: the end of the caller's activity, if the client opened one."""
+        if not self._in_user_activity:
+            return None
+        self._in_user_activity = False
+        return _input(types.LiveClientRealtimeInput(activity_end=types.ActivityEnd()))
 
     def _send_client_event(self, event: Any) -> None:
         """Upstream's single funnel; inherited code sends realtime input through it."""
-        audio = getattr(event, "audio", None)
-        seconds = len(audio.data or b"") / (2 * plugin.INPUT_AUDIO_SAMPLE_RATE) if audio else 0.0
-        is_video = getattr(event, "video", None) is not None
-        self._client_event(InputPushed(payload=event, seconds=seconds, is_video=is_video))
+        self._client_event(_input(event))
 
     def _mark_restart_needed(self, on_error: bool = False) -> None:
         """Upstream's drains and swaps the queue; its ``update_options`` calls it."""
@@ -124,23 +133,57 @@ class PluginSession(plugin.RealtimeSession):
     # ------------------------------------------------------------ the connection
 
     def _connect(
-        self, handle: str | None, *, announces_history: bool
+        self, handle: str | None, *, announces_history: bool, as_accepted: bool
     ) -> AbstractAsyncContextManager[AsyncSession]:
         """A connection that is set up from the options, tools and instructions as they are now.
 
         Args:
             handle: Resume from here; ``None`` for a fresh session.
             announces_history: Client content comes first, as history.
+            as_accepted: Set it up as the last one that was accepted, if there is one.
 
         Raises:
             Exception: Whatever upstream raises for tools or options that it cannot express.
         """
+        if as_accepted and self._accepted is not None:
+            self._setup, self._declared = self._accepted
+        else:
+            self._setup, self._declared = self._settings(), self._tools.copy()
         self._session_resumption_handle = handle
-        self._declared = self._tools.copy()
-        config = self._build_connect_config()
+        config = self._setup.model_copy()
+        config.session_resumption = types.SessionResumptionConfig(handle=handle)
         if announces_history:
             config.history_config = types.HistoryConfig(initial_history_in_client_content=True)
         return self._client.aio.live.connect(model=self._opts.model, config=config)
+
+    def _settings(self) -> types.LiveConnectConfig:
+        """The setup as it is now, but for the handle and the history."""
+        return self._build_connect_config().model_copy(update={"session_resumption": None})
+
+    def _why_unusable(self) -> str | None:
+        """Why no setup can be made of options, tools and instructions; ``None`` if one can."""
+        try:
+            self._settings()
+        except Exception as e:
+            return one_line(e)
+        return None
+
+    def _setup_accepted(self) -> None:
+        """The server answered the setup."""
+        if self._setup is not None and self._declared is not None:
+            self._accepted = (self._setup, self._declared)
+
+    @property
+    def _is_new_setup(self) -> bool:
+        """Whether the setup is another than the one that was accepted last."""
+        return self._accepted is None or self._setup != self._accepted[0]
+
+    @property
+    def _new_functions(self) -> frozenset[str]:
+        """Functions in the setup that are new or have changed since one was accepted."""
+        declared = self._declared.function_tools if self._declared else {}
+        accepted = self._accepted[1].function_tools if self._accepted else {}
+        return frozenset(name for name, tool in declared.items() if accepted.get(name) != tool)
 
     def _set_active(self, connection: AsyncSession | None) -> None:
         """Keep ``_active_session`` true to the facts: inherited code reads it."""
@@ -197,6 +240,28 @@ class PluginSession(plugin.RealtimeSession):
             return False
         self._opts.instructions = instructions
         return True
+
+    def _declarable(self, tools: list[Any]) -> tuple[list[Any], ToolsLeftOut | None]:
+        """The tools that can be declared, and news of those that cannot."""
+        reasons: dict[str, str] = {}
+        usable = []
+        for tool in llm.ToolContext(tools).flatten():
+            single = llm.ToolContext([tool])
+            try:
+                tools_config.create_tools_config(
+                    single,
+                    tool_behavior=self._opts.tool_behavior,
+                    use_parameters_json_schema=False,
+                )
+            except Exception as e:
+                name = next(iter(single.function_tools), type(tool).__name__)
+                reasons[name] = one_line(e)
+            else:
+                usable.append(tool)
+        known, self._left_out = self._left_out, frozenset(reasons)
+        if self._left_out <= known:
+            return usable, None
+        return usable, ToolsLeftOut(names=tuple(reasons), reason=next(iter(reasons.values())))
 
     def _set_tools(self, tools: list[Any]) -> RestartCause | None:
         """Take new tools; what a new connection is needed for, ``None`` for nothing."""
@@ -361,10 +426,28 @@ class PluginSession(plugin.RealtimeSession):
         return tuple(history(self._chat_ctx, silent=silent))
 
 
+def _input(event: Any) -> InputPushed:
+    """Realtime input in the core's terms."""
+    audio = getattr(event, "audio", None)
+    seconds = len(audio.data or b"") / (2 * plugin.INPUT_AUDIO_SAMPLE_RATE) if audio else 0.0
+    activity = None
+    if getattr(event, "activity_start", None) is not None:
+        activity = Activity.START
+    elif getattr(event, "activity_end", None) is not None:
+        activity = Activity.END
+    is_video = getattr(event, "video", None) is not None
+    return InputPushed(payload=event, seconds=seconds, is_video=is_video, activity=activity)
+
+
 def mark_first_token(generation: Generation) -> None:
     """The model begins to speak: 1.6.5 takes the time to the first token from that."""
     if hasattr(generation, "_first_token_timestamp"):
         generation._first_token_timestamp = generation._first_token_timestamp or time.time()
+
+
+def one_line(error: BaseException) -> str:
+    """What an exception says, in one line of at most 200 characters."""
+    return " ".join(f"{type(error).__name__}: {error}".rstrip(": ").split())[:200]
 
 
 def audio_frame(data: bytes) -> rtc.AudioFrame:

@@ -17,7 +17,7 @@ from .context import canonical
 from .core.effects import SendContent, SendInput, SendRequest, SendText, SendToolResponse
 from .core.events import ServerFrame, ToolCall, Turn
 from .core.wording import CALLS_REFUSED
-from .upstream import PluginSession
+from .upstream import PluginSession, one_line
 
 logger = logging.getLogger("livekit.plugins.google.resilient")
 
@@ -108,8 +108,18 @@ def failure_reason(error: BaseException) -> str:
     elif isinstance(error, InvalidStatus):
         said = f"HTTP status {error.response.status_code}"
     else:
-        said = f"{type(error).__name__}: {error}".rstrip(": ")
+        return one_line(error)
     return " ".join(said.split())[:200]
+
+
+def cannot_be_expressed(error: BaseException) -> bool:
+    """Whether the SDK refused, before it dialed, to make a setup of the configuration.
+
+    Exactly these types: what it raises for a certificate or for an answer of the wrong form derives
+    from them. For an answer that is no JSON it raises a plain one in the place of the decoder's.
+    """
+    unread = isinstance(error.__context__, ValueError)
+    return type(error) in (ValueError, TypeError) and not unread
 
 
 _FRAME_LIMIT = 256 * 1024

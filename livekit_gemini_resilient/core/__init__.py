@@ -14,6 +14,8 @@ Where a question lives:
 ``turn``            whose turn is it, and which generation does a frame belong to?
 ``turn_state``      the states of a turn, and what leads from one to the next
 ``rotation``        may the connection be replaced now?
+``transitions``     when does a tool run whose effect is another prompt or agent?
+``settings``        which settings does the next setup carry?
 ``link``            which connection is there, and what follows when it ends?
 ``recovery``        what is to be done about a failure?
 ``intake``          is a function output owed to the model, or is it history?

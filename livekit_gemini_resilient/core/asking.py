@@ -138,13 +138,23 @@ class Asking:
         self._requests.mark_written(now=now)
         return [SendToolResponse(results=tuple(results))]
 
+    def activity_ends(self, request: int, *, came_first: bool, now: float) -> list[Effect]:
+        """The end of the caller's activity is written, and asks for that ``generate_reply``: what
+        the reply is to be about goes before it. See ``put``."""
+        if not self._requests.rides(request):
+            return []
+        steering = self._prompts.steer(self._requests.instructions)
+        self._requests.mark_written(now=now, came_first=came_first)
+        return steering
+
     def show(self, report: Report, *, spoken: str, elsewhere: bool, now: float) -> list[Effect]:
         """Take a report of the turn tracker.
 
         Args:
             report: What happened.
             spoken: What the model said in its last generation.
-            elsewhere: The caller is owed a reply to a tool result, which is asked for elsewhere.
+            elsewhere: The caller is owed a reply to a tool result, which is asked for elsewhere, or
+                has not finished.
             now: Loop seconds.
         """
         match report:

@@ -22,11 +22,13 @@ from .delivery import Ledger
 from .effects import (
     Effect,
     Outcome,
+    ReportError,
     ReportLearned,
     ReportOutcome,
     ReportUsage,
     SendInput,
 )
+from .errors import SettingsRefused, ToolsUnusable
 from .events import (
     AudienceChanged,
     Connected,
@@ -45,6 +47,7 @@ from .events import (
     SetupBuilt,
     ToolCall,
     ToolResult,
+    ToolsLeftOut,
 )
 from .history import History
 from .intake import Intake
@@ -56,6 +59,7 @@ from .requests import Requests
 from .rotation import HANDLE_GRACE, RestartWhen, Rotation, Situation
 from .speech import Speech
 from .telling import Telling
+from .transitions import Transitions
 from .turn import TurnTracker
 from .turn_state import TurnState
 from .uplink import Uplink
@@ -115,6 +119,11 @@ class Conversation:
             max_defer=options.max_defer,
             margin=options.go_away_margin,
         )
+        self._transitions = Transitions(
+            names=options.transition_names,
+            quiet=options.trailing_quiet,
+            patience=options.max_defer,
+        )
         self._requests = Requests()
         self._audience = Audience(patience=options.reply_timeout)
         self._asking = Asking(
@@ -164,7 +173,7 @@ class Conversation:
         """A deadline may have passed."""
         self._show(self.turn.advance(now=now), now)
         self._out += self._requests.advance(now=now)
-        self._out += self._telling.free(self.link.number if self.link.is_up else 0, now=now)
+        self.ledger.expire(self.link.number if self.link.is_up else 0, now=now)
         if self._reply_deadline is not None and now >= self._reply_deadline:
             self._out += self._telling.ask_again(self.link.number, now=now)
         if self._answer_deadline is not None and now >= self._answer_deadline:
@@ -189,6 +198,7 @@ class Conversation:
         deadlines = [self.turn.next_deadline, self._requests.next_deadline, self._reply_deadline]
         deadlines += [self.ledger.next_deadline, self._audience.next_deadline]
         deadlines.append(self._answer_deadline)
+        deadlines.append(self._transitions.next_deadline(model_waits=self._tools_block))
         if self.link.state is LinkState.SETTLING:
             deadlines.append(self._telling.settled_at)
         if self.link.is_up:
@@ -208,6 +218,11 @@ class Conversation:
         return not self._observed.behaviour.content_at_any_time
 
     @property
+    def repeats_setup(self) -> bool:
+        """Whether the next setup is to be the one that was accepted last, but for the handle."""
+        return self.link.settings.as_accepted
+
+    @property
     def generation_completed(self) -> bool:
         """Whether the model has said all that it has to say for now."""
         return self.turn.state is TurnState.GENERATION_COMPLETED or self.turn.generation is None
@@ -220,6 +235,7 @@ class Conversation:
                 self._frame(event, now)
             case SetupBuilt():
                 self._rotation.connection_ended()
+                self.link.settings.built(event)
                 self._declare(event.tools_block)
                 self._prompts.connection_opened(announces_history=event.announces_history)
                 self._telling.instructions = None
@@ -242,21 +258,35 @@ class Conversation:
                 self._out += self._speech.skipped(generation)
                 if self.ledger.unheard:
                     self._audience.left(now=now)
-            case RestartRequested(cause=cause):
-                self._rotation.request(cause, call_open=self.ledger.running, now=now)
+            case RestartRequested():
+                self._restart_requested(event, now)
+            case ToolsLeftOut(names=names, reason=reason):
+                self._out.append(ReportError(error=ToolsUnusable(names, reason), recoverable=True))
             case InstructionsChanged(text=text):
                 if self._prompts.can_inform and not self._held_by_call:
                     self._telling.instructions = text
                 else:
                     # a model that waits for a tool takes no content, and its answer is to obey
-                    cause, call_open = RestartCause.INSTRUCTIONS, self.ledger.running
-                    self._rotation.request(cause, call_open=call_open, now=now)
+                    event = RestartRequested(cause=RestartCause.INSTRUCTIONS)
+                    self._restart_requested(event, now)
             case ReplyRequested():
                 self._reply_requested(event, now)
             case ReplyWithdrawn(request=request):
                 self._requests.withdraw(request)
             case InputPushed():
                 self.uplink.push(event)
+
+    def _restart_requested(self, event: RestartRequested, now: float) -> None:
+        if event.unusable is not None:
+            # what runs is not given up for what cannot be
+            error = SettingsRefused((), event.unusable)
+            self._out.append(ReportError(error=error, recoverable=True))
+            return
+        self.link.settings.changed()
+        running = {c for c in self._transitions.let_go if self.ledger.runs(c)}
+        self._rotation.request(
+            event.cause, call_open=self.ledger.running, now=now, transition=bool(running)
+        )
 
     def _declare(self, tools_block: bool) -> None:
         self._tools_block = self.turn.tools_block = tools_block
@@ -267,6 +297,7 @@ class Conversation:
         if frame.connection != self.link.number or not self.link.is_up:
             return
         self._telling.frame_received(now=now)
+        self._transitions.frame_received(now=now)
         self._prompts.frame_received()
         called = frame.calls
         # a call that is delivered or issued again is no sign of the model
@@ -276,13 +307,18 @@ class Conversation:
             for call in frame.calls
             if not self.ledger.rejoin(call, self.link.number, new_input=new_input)
         )
-        frame = replace(frame, calls=tuple(c for c in calls if not self._refused(c, frame)))
+        speaking = bool(frame.audio or frame.text) or not self.generation_completed
+        calls = self._transitions.arrived(
+            (c for c in calls if not self._refused(c, frame)), speaking=speaking, now=now
+        )
+        frame = replace(frame, calls=calls)
         if frame.calls != called:
             self._asking.call_came()
         if frame.user_words and self._prompts.is_echo(frame.user_words):
             frame = replace(frame, user_words="")
         self._show(self.turn.receive(frame, now=now), now)
         unnamed = self.ledger.unnamed(self.link.number) if frame.cancels_unnamed else ()
+        self._transitions.cancelled(frame.cancelled, unnamed=frame.cancels_unnamed)
         self.ledger.cancel((*frame.cancelled, *unnamed))
         if frame.handle is not None and not self.history.is_replaced:
             self.link.handle = frame.handle
@@ -298,7 +334,10 @@ class Conversation:
         self._out += self._speech.show(seen, connection=self.link.number, settling=settling)
         for report in seen:
             self._out += self._asking.show(
-                report, spoken=self._speech.spoken, elsewhere=self.ledger.reply_due, now=now
+                report,
+                spoken=self._speech.spoken,
+                elsewhere=self.ledger.reply_due or self.uplink.activity_open,
+                now=now,
             )
             if isinstance(report, Started):
                 if settling and self._speech.answers_caller:
@@ -348,6 +387,11 @@ class Conversation:
 
     def _reply_requested(self, event: ReplyRequested, now: float) -> None:
         self._audience.asked()
+        if event.activity_end is not None:
+            # which makes the model answer: words of ours beside it would ask for two replies
+            suffices = event.instructions is None or self._prompts.can_inform
+            request = event.request if suffices else None
+            self.uplink.push(replace(event.activity_end, request=request))
         self._out += self._asking.requested(
             event,
             connection=self.link.number if self.link.state is LinkState.OPEN else 0,
@@ -355,6 +399,7 @@ class Conversation:
             ended=self.link.has_ended,
             now=now,
         )
+        self._requests.ride_on(self.uplink.asks)
 
     # ------------------------------------------------------------ connections
 
@@ -381,6 +426,7 @@ class Conversation:
         gone = self.link.state in (LinkState.DOWN, LinkState.ENDED)
         if event.connection != self.link.number or gone:
             return
+        self._let_go(now, speaking=False)
         self._show(self.turn.connection_lost(), now)
         if event.code in FRAME_REFUSED and self.link.state is LinkState.SETTLING:
             self._telling.settling_refused()
@@ -389,7 +435,8 @@ class Conversation:
         self._telling.connection_lost(invalid=event.code == _INVALID and self.link.is_up)
         self.ledger.connection_closed(self.link.number)
         self._asking.connection_lost()
-        self.uplink.put_back(event.unsent)
+        self.uplink.connection_lost(event.unsent)
+        self._requests.ride_on(self.uplink.asks)
         self._out += self.link.lost(event, now=now)
         if self.link.has_ended:
             self._give_up("the connection was lost")
@@ -405,6 +452,7 @@ class Conversation:
 
     def _pump(self, now: float) -> None:
         self._audience.advance(now=now)
+        self._let_go(now, speaking=not self.generation_completed)
         self.ledger.watch(now=now, timeout=self._options.tool_answer_timeout)
         if self.link.state is LinkState.SETTLING and now >= self._telling.settled_at:
             self.ledger.settle_failed(self.link.number)
@@ -413,15 +461,19 @@ class Conversation:
             self._out.append(self.link.close())
         if self.link.state is not LinkState.OPEN:
             return
-        self._out += self._telling.respond(self.link.number, now=now)
+        self._out += self._telling.respond(self.link.number, withhold=self._withheld, now=now)
         if self._requests.waiting and self._holds_requests:
             self._out += self._asking.held_by_call(self.link.number, now=now)
-        if not self.ledger.open_on(self.link.number):
+        if not self._call_open:
             self._show(self.turn.answered(now=now), now)
         if self._may_speak_up:
             self._speak_up(now)
         self._prompts.history_is_told()
         for piece in self.uplink.drain():
+            if piece.request is not None:
+                self._out += self._asking.activity_ends(
+                    piece.request, came_first=self.turn.at_rest, now=now
+                )
             self._out.append(SendInput(piece=piece))
 
     def _speak_up(self, now: float) -> None:
@@ -449,10 +501,29 @@ class Conversation:
     def _answer_deadline(self) -> float | None:
         return self._asking.answer_deadline if self.link.state is LinkState.OPEN else None
 
+    def _let_go(self, now: float, *, speaking: bool) -> None:
+        """Have the transitions run that were held back while the model spoke."""
+        calls = self._transitions.release(speaking=speaking, model_waits=self._tools_block, now=now)
+        if calls:
+            frame = ServerFrame(connection=self.link.number, calls=calls)
+            self._show(self.turn.receive(frame, now=now), now)
+
+    @property
+    def _call_open(self) -> bool:
+        """Whether this connection waits for an answer."""
+        return self.ledger.open_on(self.link.number) or self._transitions.holding
+
+    @property
+    def _withheld(self) -> frozenset[str]:
+        """Calls whose results are left to the connection that follows this one."""
+        if not self._rotation.waits_for_no_call:
+            return frozenset()
+        return self.ledger.owed_to(self.link.number) & self._transitions.let_go
+
     @property
     def _held_by_call(self) -> bool:
         """Whether the model waits for a tool that runs; on a new connection it would not."""
-        waits = self.link.is_up and self.ledger.open_on(self.link.number)
+        waits = self.link.is_up and self._call_open
         return waits and self.ledger.running and self._tools_block
 
     @property
@@ -465,11 +536,10 @@ class Conversation:
     def _blocked(self) -> bool:
         """Whether words of ours would reach a server that is busy, or about to be left."""
         busy = self.ledger.reply_due or self._audience.is_away
-        waits = self.ledger.open_on(self.link.number)
-        if waits and self._requests.waiting and not self._tools_block:
+        if self._call_open and self._requests.waiting and not self._tools_block:
             # neither the model nor a rotation that the call holds up can wait for that result
             return busy or self.turn.speaking or self._rotation.waits_for_no_call
-        return self._rotation.requested or waits or busy
+        return self._rotation.requested or self._call_open or busy
 
     @property
     def _may_speak_up(self) -> bool:
@@ -487,12 +557,17 @@ class Conversation:
         return self.ledger.reply_due and not held
 
     @property
+    def _someone_speaks(self) -> bool:
+        model = self.turn.speaking and not self._speech.unheard
+        return model or self.uplink.in_activity
+
+    @property
     def _situation(self) -> Situation:
         return Situation(
-            speaking=self.turn.speaking and not self._speech.unheard,
+            speaking=self._someone_speaks,
             turn_over=self.turn.quiet,
-            call_open=self.ledger.open_on(self.link.number),
-            reply_due=self._reply_coming or self._asking.asked,
+            call_open=self._call_open,
+            reply_due=(self._reply_coming and not self._withheld) or self._asking.asked,
             settling=self.link.state is LinkState.SETTLING,
             handle_until=0.0 if self.history.is_covered else self.turn.ended_at + HANDLE_GRACE,
         )

@@ -174,21 +174,30 @@ class Ledger:
 
     # ------------------------------------------------------------ telling
 
+    def owed_to(self, connection: int) -> frozenset[str]:
+        """Ids of the calls of this connection whose results it has not been told."""
+        return frozenset(r.call.call_id for r in self if r.waits_on(connection) and r.owed)
+
     def tell_by_response(
-        self, connection: int, still_running: Callable[[ToolCall], ToolResult]
+        self,
+        connection: int,
+        still_running: Callable[[ToolCall], ToolResult],
+        *,
+        withhold: frozenset[str] = frozenset(),
     ) -> tuple[ToolResult, ...]:
         """What to write as responses to the connection that issued their calls, once.
 
         Args:
             connection: That connection.
             still_running: Makes the answer for a tool that is not waited for any more.
+            withhold: Ids of calls whose results are for the next connection.
         """
         told: list[ToolResult] = []
         unfinished: set[str] = set()
         for record in [r for r in self if r.waits_on(connection)]:
             # calls without ids are answered in their order, or the server would mix them up
             in_order = record.call.has_id or record.call.name not in unfinished
-            if in_order and record.owed:
+            if in_order and record.owed and record.call.call_id not in withhold:
                 told.append(self._tell(record, connection, Route.RESPONSE))
             elif in_order and record.released:
                 record.responded_on.add(connection)
@@ -398,6 +407,11 @@ class Ledger:
     def running(self) -> bool:
         """Whether a tool is running, on whatever connection it was asked for."""
         return any(r.running for r in self)
+
+    def runs(self, call_id: str) -> bool:
+        """Whether that tool is running."""
+        record = self._records.get(call_id)
+        return record is not None and record.running
 
     @property
     def next_deadline(self) -> float | None:

@@ -7,6 +7,8 @@
     ├── ReplyRefused                a ``generate_reply`` that cannot be served
     ├── ResultUnanswered            the model never reacted to a tool result
     ├── CallerUnanswered            the model never answered the caller
+    ├── ToolsUnusable               tools that cannot be declared were left out
+    ├── SettingsRefused             settings cannot be used; those before stay in force
     ├── ConnectionFailed            no connection could be had or kept
     └── SessionFailed               a defect of this package, or of a listener, ended the session
 
@@ -92,6 +94,47 @@ class CallerUnanswered(ResilienceError):
         return (
             f"the model did not answer the caller within {self.seconds:g} s, "
             "also not when it was asked to on a fresh connection"
+        )
+
+
+class ToolsUnusable(ResilienceError):
+    """Tools that the service cannot be told of were left out; the others are declared.
+
+    Args:
+        names: The tools, by the names under which they would be declared.
+        reason: What is wrong with the first of them.
+    """
+
+    def __init__(self, names: tuple[str, ...], reason: str) -> None:
+        super().__init__(names, reason)
+        self.names = names
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return (
+            f"left out tool(s) {', '.join(self.names)}, which cannot be declared ({self.reason}); "
+            "simplify the schema of the parameters: no list of types, no $ref to itself"
+        )
+
+
+class SettingsRefused(ResilienceError):
+    """Tools, instructions or options cannot be used; those before stay in force.
+
+    Args:
+        functions: The functions among them that are new or have changed, by name.
+        reason: What the server, the SDK or the plugin said.
+    """
+
+    def __init__(self, functions: tuple[str, ...], reason: str) -> None:
+        super().__init__(functions, reason)
+        self.functions = functions
+        self.reason = reason
+
+    def __str__(self) -> str:
+        blamed = f"tool(s) {', '.join(self.functions)}" if self.functions else "the options"
+        return (
+            f"the new settings cannot be used ({self.reason or 'no reason given'}) and those "
+            f"before stay in force; change or remove {blamed}"
         )
 
 

@@ -107,6 +107,15 @@ class RestartCause(Enum):
     """The server announced that it will close the connection."""
 
 
+class Activity(Enum):
+    """A mark that the client sets by hand, where the server does not detect activity."""
+
+    START = "start"
+    """The caller begins to speak."""
+    END = "end"
+    """The caller has finished: the server answers."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputPushed:
     """The caller's audio or video, or the start or end of manual activity."""
@@ -117,6 +126,10 @@ class InputPushed:
     """Duration of audio; 0 for everything else."""
     is_video: bool = False
     """Only the newest video frame is kept while there is no connection."""
+    activity: Activity | None = None
+    """The mark that it is, if it is one."""
+    request: int | None = None
+    """The ``generate_reply`` that the end of an activity asks for, if any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +180,10 @@ class SetupBuilt:
     """Whether it declares that the model waits for tool results before it says anything else."""
     announces_history: bool = False
     """Whether it announces that client content comes first, as history."""
+    is_new: bool = False
+    """Whether it carries anything that no accepted setup of this conversation did."""
+    new_functions: frozenset[str] = frozenset()
+    """Functions in it that are new or have changed since a setup was accepted, by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +207,7 @@ class ConnectionLost:
     reason: str = ""
     """What the server or the network said about it."""
     invalid: bool = False
-    """The configuration could not even be built; no retry can help."""
+    """The setup could not be made; the same settings will fail again."""
     unsent: tuple[InputPushed, ...] = ()
     """Realtime input that was handed out and never written, oldest first."""
 
@@ -219,6 +236,18 @@ class RestartRequested:
 
     cause: RestartCause
     """What changed."""
+    unusable: str | None = None
+    """Why no setup can be made of the settings as they are now; ``None`` if one can."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsLeftOut:
+    """Tools were given that cannot be declared."""
+
+    names: tuple[str, ...]
+    """Their names."""
+    reason: str
+    """What is wrong with the first of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,6 +266,8 @@ class ReplyRequested:
     """Number of the request."""
     instructions: str | None = None
     """What the model is to do, ``None`` to answer what was said last."""
+    activity_end: InputPushed | None = None
+    """The mark that ends the caller's activity, if one was open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,6 +302,7 @@ Event = (
     | ContextUpdated
     | MessageRecorded
     | RestartRequested
+    | ToolsLeftOut
     | InstructionsChanged
     | ReplyRequested
     | ReplyWithdrawn

@@ -13,6 +13,7 @@ from . import recovery
 from .effects import CloseConnection, Dial, Effect, ReportError, ReportReconnected
 from .errors import ConnectionFailed
 from .events import ConnectionLost
+from .settings import Settings
 
 
 class LinkState(Enum):
@@ -98,6 +99,8 @@ class Link:
         """Whether the present connection was dialed with a handle."""
         self.ever_opened = False
         """Whether any connection was."""
+        self.settings = Settings()
+        """What the next setup carries."""
         self._max_retry = max_retry
         self._retry_interval = retry_interval
         self._random = random
@@ -130,9 +133,10 @@ class Link:
         first, self.ever_opened = not self.ever_opened, True
         self._step(LinkSign.OPENED)
         self._opened_at = now
+        report = self.settings.accepted(self.number)
         if first:
-            return []
-        return [ReportReconnected(connection=self.number, resumed=self.resumed)]
+            return report
+        return [ReportReconnected(connection=self.number, resumed=self.resumed), *report]
 
     def settle(self) -> None:
         """Exchanges left open are being closed: until ``settled`` nothing else is written."""
@@ -168,6 +172,8 @@ class Link:
             resumed=self.resumed,
             young=alive < recovery.YOUNG,
             settling=self.state is LinkState.SETTLING,
+            new_settings=self._opened_at is None
+            and (event.invalid or self.settings.are_new(self.number)),
         )
         verdict = recovery.judge(failure, attempts=self._attempts, max_retry=self._max_retry)
         fatal = verdict is recovery.Verdict.FATAL
@@ -177,6 +183,10 @@ class Link:
         if fatal:
             self._step(LinkSign.END)
             return [report]
+        if failure.tells_against_settings:
+            self.settings.refused(self.number, event.reason)
+        elif self._opened_at is None and event.code in recovery.SETTINGS_REFUSED:
+            self.settings.refused_again()
         if verdict is recovery.Verdict.FRESH:
             self.handle = None
         delay = recovery.backoff(

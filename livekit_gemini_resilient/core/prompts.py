@@ -139,6 +139,16 @@ class Prompts:
             return self._trigger(Trigger.CLIENT_CONTENT, None, turns)
         return self._trigger(self._observed.trigger, wording.reply_now(instructions), turns)
 
+    def steer(self, instructions: str | None) -> list[Effect]:
+        """Say what a reply that is asked for otherwise is to be about.
+
+        Args:
+            instructions: See ``ask``; ``can_inform`` if there are any.
+        """
+        if instructions is None:
+            return []
+        return self.inform((Turn(role="user", parts=(wording.reply_now(instructions),)),))
+
     def answer_caller(self, begun: str, turns: tuple[Turn, ...]) -> list[Effect]:
         """Ask for the answer that the caller waits for.
 

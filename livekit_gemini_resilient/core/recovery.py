@@ -3,7 +3,9 @@
 ===================================  =======  ==================================================
 what was seen                        verdict  source
 ===================================  =======  ==================================================
-configuration cannot be built        FATAL    local; no retry can help
+setup cannot be made                 FATAL    local; no retry can help
+new settings, 1007, 1008 or HTTP 400 RETRY    with those accepted last; see ``settings``
+the same where it cannot be made     RETRY    likewise
 first dial, 1007 or 1008             FATAL    bad setup, model or API (observed)
 the same with a caller's handle      FRESH    an expired handle looks like that; tried once
 first dial, HTTP 400, 401, 403, 404  FATAL    bad key, path or model (HTTP semantics)
@@ -47,6 +49,9 @@ FRAME_REFUSED = frozenset({1007, 1008})
 _SETUP_REFUSED = frozenset({1007, 1008, 400, 401, 403, 404})
 """Codes on the first dial that no repetition can change; their sources are in the table."""
 
+SETTINGS_REFUSED = frozenset({1007, 1008, 400})
+"""Those of them that a schema, a voice or another setting can be to blame for."""
+
 _HANDLE_REFUSED = frozenset({1007, 1008})
 """Those of them that a handle can be to blame for."""
 
@@ -67,7 +72,7 @@ class Failure:
     code: int | None
     """Close code or HTTP status, ``None`` for a time-out, an abort or a refused socket."""
     invalid: bool
-    """The configuration could not be built."""
+    """The setup could not be made."""
     first: bool
     """No connection of this conversation was ever opened."""
     resumed: bool
@@ -76,6 +81,14 @@ class Failure:
     """It lived for less than ``YOUNG`` seconds, or was never opened."""
     settling: bool = False
     """It was being told of exchanges that another connection left open."""
+    new_settings: bool = False
+    """Its setup, never answered, carried settings that no accepted one did."""
+
+    @property
+    def tells_against_settings(self) -> bool:
+        """Whether the settings are the first to suspect; others are known to work."""
+        refused = self.invalid or self.code in SETTINGS_REFUSED
+        return self.new_settings and not self.first and refused
 
 
 def judge(failure: Failure, *, attempts: int, max_retry: int) -> Verdict:
@@ -86,6 +99,8 @@ def judge(failure: Failure, *, attempts: int, max_retry: int) -> Verdict:
         attempts: Failures since the last progress, this one included.
         max_retry: How many of them may be followed by another dial.
     """
+    if failure.tells_against_settings and attempts <= max_retry:
+        return Verdict.RETRY
     if failure.invalid:
         return Verdict.FATAL
     handle_refused = failure.resumed and failure.code in _HANDLE_REFUSED
@@ -103,7 +118,7 @@ def judge(failure: Failure, *, attempts: int, max_retry: int) -> Verdict:
 def advice(failure: Failure) -> str | None:
     """What the user can change, ``None`` if nothing is known."""
     if failure.invalid:
-        return "the setup could not be built; check the schemas of the tools"
+        return "no setup can be made of these tools and options; change what the reason names"
     if failure.code == 1007 and not failure.first:
         return "the server refused something that it was sent, or the handle it was given"
     return _ADVICE.get(failure.code) if failure.code is not None else None

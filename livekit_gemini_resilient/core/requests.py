@@ -42,6 +42,7 @@ class _Request:
     written_at: float | None = None
     came_first: bool = False
     asked_otherwise: bool = False
+    rides: bool = False
 
     @property
     def deadline(self) -> float:
@@ -59,7 +60,8 @@ class Requests:
     @property
     def waiting(self) -> bool:
         """Whether a request is to be written."""
-        return self._request is not None and self._request.written_at is None
+        request = self._request
+        return request is not None and request.written_at is None and not request.rides
 
     @property
     def written(self) -> bool:
@@ -92,6 +94,16 @@ class Requests:
         self._request = _Request(number=number, instructions=instructions, requested_at=now)
         return failed
 
+    def ride_on(self, number: int | None) -> None:
+        """The end of the caller's activity, which waits to be written, asks for that request."""
+        if self._request:
+            self._request.rides = self._request.number == number
+
+    def rides(self, number: int) -> bool:
+        """Whether that request is asked for by the end of the caller's activity."""
+        request = self._request
+        return request is not None and request.rides and request.number == number
+
     def withdraw(self, number: int) -> None:
         """Nobody waits for it any more."""
         if self._request and self._request.number == number:
@@ -109,7 +121,7 @@ class Requests:
         """
         if self._request is None:
             return 0
-        self._request.written_at = now
+        self._request.written_at, self._request.rides = now, False
         self._request.came_first = came_first
         return self._request.number
 

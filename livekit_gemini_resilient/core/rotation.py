@@ -49,7 +49,7 @@ class Situation:
     """What the decision is made from."""
 
     speaking: bool
-    """The model is in the middle of a generation, or the caller waits for one."""
+    """The model is in the middle of a generation, or the caller waits for one, or speaks."""
     turn_over: bool
     """The server has ended the turn, or none is open."""
     call_open: bool
@@ -70,7 +70,8 @@ class Rotation:
         when: The safe point.
         max_defer: Seconds for which a request waits at most, counted from the last moment at
             which a call was open: the reply to its result is not cut.
-        margin: Seconds before the end that the server announced at which the wait is over.
+        margin: Seconds before the end that the server announced at which the wait is over; half
+            of a notice that is shorter than twice that.
     """
 
     def __init__(self, *, when: RestartWhen, max_defer: float, margin: float) -> None:
@@ -92,9 +93,19 @@ class Rotation:
         at_once = self._at_pause or self._when in (RestartWhen.NOW, RestartWhen.PAUSE)
         return self.requested and at_once
 
-    def request(self, cause: RestartCause, *, call_open: bool, now: float) -> None:
-        """Remember a request; it joins one that is waiting already."""
-        if self._when is RestartWhen.AUTO and cause is RestartCause.FEWER_TOOLS:
+    def request(
+        self, cause: RestartCause, *, call_open: bool, now: float, transition: bool = False
+    ) -> None:
+        """Remember a request; it joins one that is waiting already.
+
+        Args:
+            cause: What it is for.
+            call_open: A call is open, whose reply is to obey what has changed.
+            now: Loop seconds.
+            transition: So it is, whatever has changed: see ``transitions``.
+        """
+        self._at_pause |= transition
+        if self._when is RestartWhen.AUTO and cause is RestartCause.FEWER_TOOLS and not transition:
             return
         if self._waits_since is None:
             self._waits_since = now
@@ -103,7 +114,7 @@ class Rotation:
 
     def go_away(self, time_left: float, *, now: float) -> None:
         """The server will close the connection in ``time_left`` seconds."""
-        deadline = now + max(0.0, time_left - self._margin)
+        deadline = now + time_left - min(self._margin, time_left / 2)
         self._go_away = deadline if self._go_away is None else min(self._go_away, deadline)
         self.request(RestartCause.GO_AWAY, call_open=False, now=now)
 

@@ -119,9 +119,11 @@ class Telling:
         left to wait for."""
         self.settled_at = self._last_sign
 
-    def respond(self, connection: int, *, now: float) -> list[Effect]:
-        """Answer what this connection asked for."""
-        results = self._ledger.tell_by_response(connection, wording.still_running)
+    def respond(self, connection: int, *, withhold: frozenset[str], now: float) -> list[Effect]:
+        """Answer what this connection asked for; see ``Ledger.tell_by_response``."""
+        results = self._ledger.tell_by_response(
+            connection, wording.still_running, withhold=withhold
+        )
         if not results:
             return []
         self._last_sign = now
@@ -241,8 +243,3 @@ class Telling:
             return []
         self._settled_late = self._on_trial = True
         return [SendToolResponse(results=responses)]
-
-    def free(self, connection: int, *, now: float) -> list[Effect]:
-        """Answer calls whose tools take too long, so that the model is not mute for good."""
-        late = self._ledger.expire(connection, now=now)
-        return self.respond(connection, now=now) if late else []

@@ -42,10 +42,12 @@ class Speaker(io.AudioOutput):
         self._captured += frame.duration
 
     def flush(self) -> None:
+        """The segment is complete, and has been heard."""
         super().flush()
         self._finish(interrupted=False)
 
     def clear_buffer(self) -> None:
+        """The segment was interrupted."""
         self._finish(interrupted=True)
 
     def _finish(self, *, interrupted: bool) -> None:

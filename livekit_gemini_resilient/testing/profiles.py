@@ -154,6 +154,10 @@ class Profile:
     echoes_realtime_text: bool = False
     """Whether realtime text comes back as ``inputTranscription`` (observed on 3.1)."""
 
+    refused_functions: frozenset[str] = frozenset()
+    """Names of functions whose schemas the server does not take: a setup that declares one is
+    refused with 1007, and that is no breach (observed of schemas that it cannot read)."""
+
     foreign_response: Literal["ignore", "answer", "empty_turn", "swallow", 1007, 1008] = "ignore"
     """What a response meets whose call was issued on another connection, or never.
 

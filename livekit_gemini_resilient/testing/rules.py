@@ -100,7 +100,10 @@ def check_setup(profile: Profile, setup: dict[str, Any]) -> None:
 
 
 def check_tools(profile: Profile, tools: list[dict[str, Any]] | None) -> None:
-    """Refuse declarations of a behaviour that this family does not have."""
+    """Refuse declarations that this server does not take, and behaviours that it does not have."""
+    if strange := sorted(declared_tools(tools) & profile.refused_functions):
+        reason = f"the schema of {', '.join(strange)} is invalid"
+        raise Refused(reason, reason=reason, blamed=False)
     if profile.other_behavior != "refused":
         return
     for name, behavior in declared_behaviors(tools).items():

@@ -313,9 +313,9 @@ class Driver:
 
     # ------------------------------------------------------------ the framework
 
-    def request_restart(self, cause: RestartCause) -> None:
+    def request_restart(self, cause: RestartCause, *, unusable: str | None = None) -> None:
         """A setting changed."""
-        self.feed(RestartRequested(cause=cause))
+        self.feed(RestartRequested(cause=cause, unusable=unusable))
 
     def returns(self, *results: ToolResult) -> None:
         """Tools return, in one context update."""

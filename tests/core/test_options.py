@@ -13,7 +13,7 @@ from livekit_gemini_resilient.core.rotation import RestartWhen
 from livekit_gemini_resilient.options import ResilienceOptions
 
 CHOICES = ("restart_when", "reply_during_call")
-OTHERS = (*CHOICES, "behaviour")
+OTHERS = (*CHOICES, "behaviour", "transition_tools")
 NUMBERS = [f.name for f in dataclasses.fields(ResilienceOptions) if f.name not in OTHERS]
 MAY_BE_ZERO = {
     "go_away_margin",
@@ -88,3 +88,17 @@ def test_options_cannot_be_changed() -> None:
     """Sessions share them."""
     with pytest.raises(dataclasses.FrozenInstanceError):
         ResilienceOptions().max_defer = 1.0  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("value", ["", "transfer", b"all", None, 1, [1], ["transfer", None]])
+def test_transition_tools_are_names_or_all(value: Any) -> None:
+    """A single name would be taken for its letters."""
+    with pytest.raises(ConfigurationError, match="transition_tools"):
+        ResilienceOptions(transition_tools=value)
+
+
+def test_names_of_transition_tools_may_come_in_any_collection() -> None:
+    """All of them are ``"all"``."""
+    for names in (["transfer"], {"transfer"}, ("transfer",)):
+        assert ResilienceOptions(transition_tools=names).transition_names == {"transfer"}
+    assert ResilienceOptions(transition_tools="all").transition_names is None

@@ -132,11 +132,17 @@ def test_the_end_that_the_server_announced_is_a_deadline(open_call: bool) -> Non
     assert waiting.due(busy, now=115.0)
 
 
-def test_a_notice_shorter_than_the_margin_is_due_at_once() -> None:
-    """D1: better cut by us than by the server."""
+@pytest.mark.parametrize(
+    ("left", "deadline"), [(12.0, 107.0), (10.0, 105.0), (4.0, 102.0), (1.0, 100.5), (0.0, 100.0)]
+)
+def test_of_a_short_notice_half_is_the_models(left: float, deadline: float) -> None:
+    """D1: its last words fit in often; the other half is ours, to reconnect before the server."""
     waiting = rotation()
-    waiting.go_away(1.0, now=100.0)
-    assert waiting.due(situation(speaking=True), now=100.0)
+    waiting.go_away(left, now=100.0)
+    speaking = situation(speaking=True, turn_over=False)
+    assert waiting.next_deadline(speaking) == deadline
+    assert waiting.due(speaking, now=deadline)
+    assert left == 0.0 or not waiting.due(speaking, now=100.0)
 
 
 def test_a_second_notice_never_postpones_the_first() -> None:
