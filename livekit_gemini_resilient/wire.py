@@ -12,7 +12,14 @@ from google.genai.live import AsyncSession
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from .context import canonical
-from .core.effects import SendContent, SendInput, SendRequest, SendText, SendToolResponse
+from .core.effects import (
+    SendContent,
+    SendInput,
+    SendRequest,
+    SendText,
+    SendToolResponse,
+    UpdateContext,
+)
 from .core.events import ServerFrame, ToolCall, Turn
 from .core.wording import CALLS_REFUSED
 from .upstream import PluginSession, one_line
@@ -120,7 +127,7 @@ def cannot_be_expressed(error: BaseException) -> bool:
     return type(error) in (ValueError, TypeError) and not unread
 
 
-Frame = SendToolResponse | SendContent | SendText | SendInput
+Frame = SendToolResponse | SendContent | SendText | SendInput | UpdateContext
 """What is written to a connection."""
 
 
@@ -141,6 +148,8 @@ async def write(frame: Frame, connection: AsyncSession, session: PluginSession) 
             await connection.send_realtime_input(text=text)
         case SendInput(piece=piece):
             await _write_input(piece.payload, connection)
+        case UpdateContext():
+            await session._update_in_place(connection)
 
 
 def _content(turn: Turn) -> types.Content:
