@@ -10,9 +10,11 @@ from enum import Enum
 from .core.behaviour import Behaviour
 from .core.errors import ConfigurationError
 from .core.requests import ReplyDuringCall
-from .core.rotation import RestartWhen
+from .core.rotation import RestartWhen, ToolUpdate
 
-_NO_NUMBERS = frozenset({"restart_when", "reply_during_call", "behaviour", "transition_tools"})
+_NO_NUMBERS = frozenset(
+    {"restart_when", "reply_during_call", "behaviour", "tool_update", "transition_tools"}
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +64,12 @@ class ResilienceOptions:
     with ``llm.RealtimeError``) or ``"interim"`` (the call is answered "still running", the reply is
     spoken, and the result is told when it comes)."""
 
+    tool_update: ToolUpdate | str = ToolUpdate.RECONNECT
+    """How tools and instructions change: ``"reconnect"``, or ``"context_update"``: in place, where
+    google-genai 3.x can express that; a server that closes the connection for it is remembered
+    (``Behaviour.context_updates``), and a new connection carries the change. Untested on the live
+    service: nobody here could try it."""
+
     transition_tools: Collection[str] | str = ()
     """Names of the tools whose effect is another prompt or another agent (they call
     ``update_tools``, ``update_instructions``, or hand over), or ``"all"``. Such a call that arrives
@@ -107,6 +115,7 @@ class ResilienceOptions:
         """Check every value."""
         self._check_choice("restart_when", RestartWhen)
         self._check_choice("reply_during_call", ReplyDuringCall)
+        self._check_choice("tool_update", ToolUpdate)
         self._check_names()
         if not isinstance(self.behaviour, Behaviour):
             raise ConfigurationError("behaviour", self.behaviour, "a Behaviour")

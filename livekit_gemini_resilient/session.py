@@ -34,6 +34,7 @@ from .core.effects import (
     SendRequest,
     SendText,
     SendToolResponse,
+    UpdateContext,
 )
 from .core.errors import ReplyRefused, ResilienceError, SessionFailed
 from .core.events import (
@@ -269,7 +270,9 @@ class RealtimeSession(PluginSession):
     # ------------------------------------------------------------ feeding the core
 
     def _restart(self, cause: RestartCause) -> None:
-        self._receive(RestartRequested(cause=cause, unusable=self._why_unusable()))
+        in_place = self._can_update_in_place and cause is not RestartCause.OPTIONS
+        unusable = self._why_unusable()
+        self._receive(RestartRequested(cause=cause, unusable=unusable, in_place=in_place))
 
     def _receive(self, event: Event) -> None:
         self._effects.extend(self._conversation.receive(event, now=self._now()))
@@ -308,6 +311,8 @@ class RealtimeSession(PluginSession):
     def _run(self, effect: Effect) -> None:
         match effect:
             case SendToolResponse() | SendContent() | SendText() | SendRequest() | SendInput():
+                self._outgoing.put_nowait(effect)
+            case UpdateContext():
                 self._outgoing.put_nowait(effect)
             case Dial():
                 self._next_dial = effect

@@ -104,6 +104,7 @@ class PluginSession(plugin.RealtimeSession):
         self._setup: types.LiveConnectConfig | None = None
         self._accepted: tuple[types.LiveConnectConfig, llm.ToolContext] | None = None
         self._left_out: frozenset[str] = frozenset()
+        self._withdrawn: frozenset[str] = frozenset()
 
     # ------------------------------------------------------------ hooks
 
@@ -149,6 +150,7 @@ class PluginSession(plugin.RealtimeSession):
             self._setup, self._declared = self._accepted
         else:
             self._setup, self._declared = self._settings(), self._tools.copy()
+        self._withdrawn = frozenset()
         self._session_resumption_handle = handle
         config = self._setup.model_copy()
         config.session_resumption = types.SessionResumptionConfig(handle=handle)
@@ -167,6 +169,23 @@ class PluginSession(plugin.RealtimeSession):
         except Exception as e:
             return one_line(e)
         return None
+
+    @property
+    def _can_update_in_place(self) -> bool:
+        """Whether the SDK can change tools and instructions of a connection (3.x)."""
+        return hasattr(AsyncSession, "send_context_update")
+
+    async def _update_in_place(self, connection: AsyncSession) -> None:
+        """Send the tools and the instructions as they are now."""
+        settings = self._settings()
+        if self._declared is not None:
+            # a call of one of them may be on its way
+            self._withdrawn |= self._declared.function_tools.keys()
+        self._declared = self._tools.copy()
+        update: Any = connection
+        await update.send_context_update(
+            system_instruction=settings.system_instruction, tools=settings.tools or []
+        )
 
     def _setup_accepted(self) -> None:
         """The server answered the setup."""
@@ -282,7 +301,8 @@ class PluginSession(plugin.RealtimeSession):
         """Functions that the connection declares and that are not among the tools any more."""
         if self._declared is None:
             return frozenset()
-        return frozenset(self._declared.function_tools.keys() - self._tools.function_tools.keys())
+        declared = self._withdrawn | self._declared.function_tools.keys()
+        return frozenset(declared - self._tools.function_tools.keys())
 
     # ------------------------------------------------------------ reading and writing
 

@@ -14,7 +14,14 @@ from google.genai.live import AsyncSession
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from .context import canonical
-from .core.effects import SendContent, SendInput, SendRequest, SendText, SendToolResponse
+from .core.effects import (
+    SendContent,
+    SendInput,
+    SendRequest,
+    SendText,
+    SendToolResponse,
+    UpdateContext,
+)
 from .core.events import ServerFrame, ToolCall, Turn
 from .core.wording import CALLS_REFUSED
 from .upstream import PluginSession, one_line
@@ -129,7 +136,7 @@ no frame of more than 1 MiB itself, and a history of 2,000 messages has half of 
 _ESCAPED = 12
 """Bytes that one character may take in JSON that is ASCII."""
 
-Frame = SendToolResponse | SendContent | SendText | SendInput
+Frame = SendToolResponse | SendContent | SendText | SendInput | UpdateContext
 """What is written to a connection."""
 
 
@@ -149,6 +156,8 @@ async def write(frame: Frame, connection: AsyncSession, session: PluginSession) 
             await connection.send_realtime_input(text=text)
         case SendInput(piece=piece):
             await _write_input(piece.payload, connection)
+        case UpdateContext():
+            await session._update_in_place(connection)
 
 
 def _frames(turns: Iterable[Turn]) -> list[list[Any]]:
@@ -176,9 +185,11 @@ def _pieces(part: Any) -> Iterator[types.Part]:
         yield part
         return
     step = _FRAME_LIMIT // _ESCAPED
-    fits = len(part) <= step or len(json.dumps(part)) <= _FRAME_LIMIT
-    for at in range(0, len(part), len(part) if fits else step):
-        yield types.Part(text=part[at : at + (len(part) if fits else step)])
+    if len(part) <= step or len(json.dumps(part)) <= _FRAME_LIMIT:
+        yield types.Part(text=part)
+        return
+    for at in range(0, len(part), step):
+        yield types.Part(text=part[at : at + step])
 
 
 def _size(part: types.Part) -> int:

@@ -52,6 +52,10 @@ class Behaviour:
     """Whether a resumed connection takes a response to a call that another one issued. Ignored by
     2.5 and 3.1, needed by 3.8 to close the dead exchange (observed); a gateway refuses it."""
 
+    context_updates: bool = True
+    """Whether tools and instructions can be changed in place (documented by google-genai 3.x, tried
+    by nobody here). Asked only with ``ResilienceOptions(tool_update="context_update")``."""
+
     def __post_init__(self) -> None:
         """Check every value."""
         try:
@@ -59,7 +63,7 @@ class Behaviour:
         except ValueError:
             names = " or ".join(repr(trigger.value) for trigger in Trigger)
             raise ConfigurationError("trigger", self.trigger, names) from None
-        for name in ("content_at_any_time", "foreign_responses"):
+        for name in ("content_at_any_time", "foreign_responses", "context_updates"):
             if not isinstance(getattr(self, name), bool):
                 raise ConfigurationError(name, getattr(self, name), "True or False")
 
@@ -106,6 +110,10 @@ class Observed:
     def saw_foreign_response(self, *, taken: bool) -> None:
         """A response to a call of another connection was taken, or closed the connection."""
         self._learn(foreign_responses=taken)
+
+    def refused_context_update(self) -> None:
+        """The server closed the connection straight after one."""
+        self._learn(context_updates=False)
 
     def _learn(self, **changes: bool | Trigger) -> None:
         learned = replace(self.behaviour, **changes)  # type: ignore[arg-type]

@@ -27,6 +27,7 @@ from .effects import (
     ReportOutcome,
     ReportUsage,
     SendInput,
+    UpdateContext,
 )
 from .errors import SettingsRefused, ToolsUnusable
 from .events import (
@@ -56,7 +57,7 @@ from .prompts import Prompts
 from .recovery import FRAME_REFUSED
 from .reports import Report, Started, TurnEnded
 from .requests import Requests
-from .rotation import HANDLE_GRACE, RestartWhen, Rotation, Situation
+from .rotation import HANDLE_GRACE, RestartWhen, Rotation, Situation, ToolUpdate
 from .speech import Speech
 from .telling import Telling
 from .transitions import Transitions
@@ -143,6 +144,7 @@ class Conversation:
             tools_block=tools_block,
             final_at_reply=final_at_reply,
         )
+        self._updated = False
         self._out: list[Effect] = []
         self._intake = Intake(max_result_bytes=options.max_result_bytes)
         self._telling = Telling(
@@ -283,10 +285,19 @@ class Conversation:
             self._out.append(ReportError(error=error, recoverable=True))
             return
         self.link.settings.changed()
+        if self._updates_in_place(event):
+            self._updated = True
+            self._out.append(UpdateContext())
+            return
         running = {c for c in self._transitions.let_go if self.ledger.runs(c)}
         self._rotation.request(
             event.cause, call_open=self.ledger.running, now=now, transition=bool(running)
         )
+
+    def _updates_in_place(self, event: RestartRequested) -> bool:
+        wanted = self._options.tool_update is ToolUpdate.CONTEXT_UPDATE and event.in_place
+        possible = self.link.state is LinkState.OPEN and not self._rotation.requested
+        return wanted and possible and self._observed.behaviour.context_updates
 
     def _declare(self, tools_block: bool) -> None:
         self._tools_block = self.turn.tools_block = tools_block
@@ -298,6 +309,7 @@ class Conversation:
             return
         self._telling.frame_received(now=now)
         self._transitions.frame_received(now=now)
+        self._updated = False
         self._prompts.frame_received()
         called = frame.calls
         # a call that is delivered or issued again is no sign of the model
@@ -430,8 +442,11 @@ class Conversation:
         self._show(self.turn.connection_lost(), now)
         if event.code in FRAME_REFUSED and self.link.state is LinkState.SETTLING:
             self._telling.settling_refused()
-        if event.code in FRAME_REFUSED and self.link.is_up and not self._telling.may_be_refused:
+        if self._updated and event.code in FRAME_REFUSED:
+            self._observed.refused_context_update()
+        elif event.code in FRAME_REFUSED and self.link.is_up and not self._telling.may_be_refused:
             self._prompts.connection_refused()
+        self._updated = False
         self._telling.connection_lost(invalid=event.code == _INVALID and self.link.is_up)
         self.ledger.connection_closed(self.link.number)
         self._asking.connection_lost()

@@ -69,6 +69,11 @@ class SendRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateContext:
+    """Write the tools and the instructions as they are now: they replace those of the setup."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SendInput:
     """Write one piece of realtime input."""
 
@@ -247,6 +252,7 @@ Effect = (
     | SendText
     | SendRequest
     | SendInput
+    | UpdateContext
     | OpenGeneration
     | PushAudio
     | PushText

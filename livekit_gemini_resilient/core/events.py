@@ -238,6 +238,8 @@ class RestartRequested:
     """What changed."""
     unusable: str | None = None
     """Why no setup can be made of the settings as they are now; ``None`` if one can."""
+    in_place: bool = False
+    """Whether the SDK has a frame that changes it on the present connection."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,15 @@ class RestartWhen(Enum):
     """At once."""
 
 
+class ToolUpdate(Enum):
+    """How a connection learns of other tools and instructions."""
+
+    RECONNECT = "reconnect"
+    """A new one is set up with them."""
+    CONTEXT_UPDATE = "context_update"
+    """They are sent to the present one, where the SDK and the server can do that."""
+
+
 HANDLE_GRACE = 0.25
 """Seconds. A handle that covers a turn follows its end by 20 to 70 ms (observed); with it the next
 connection need not be told the turn again as text."""

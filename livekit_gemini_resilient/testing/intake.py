@@ -21,7 +21,7 @@ from .rules import (
     declared_tools,
 )
 from .service import Service
-from .wire import content_text
+from .wire import Refused, content_text
 
 Reaction: TypeAlias = Callable[[], None] | None
 
@@ -71,6 +71,9 @@ class Intake:
             return self._take_realtime(body)
         if kind == "tool_response":
             return self._responses.take(body.get("function_responses") or [])
+        taken = self._service.profile.context_update
+        if taken != "taken":
+            raise Refused("contextUpdate", code=taken, blamed=False)
         if "tools" in body:
             self._declare((body["tools"] or {}).get("tools"))
         return None

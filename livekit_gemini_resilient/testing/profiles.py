@@ -172,6 +172,10 @@ class Profile:
       responses, cause unproven).
     """
 
+    context_update: Literal["taken", 1007, 1008] = "taken"
+    """What ``contextUpdate`` meets: it is taken (documented by the SDK), or the connection is
+    closed (nobody has reported; inferred for servers that do not know it)."""
+
     duplicate_response: Literal["ignore", 1007, 1008] = "ignore"
     """What a second response to one call meets (nobody has reported; inferred)."""
 

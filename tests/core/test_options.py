@@ -13,7 +13,7 @@ from livekit_gemini_resilient.core.rotation import RestartWhen
 from livekit_gemini_resilient.options import ResilienceOptions
 
 CHOICES = ("restart_when", "reply_during_call")
-OTHERS = (*CHOICES, "behaviour", "transition_tools")
+OTHERS = (*CHOICES, "behaviour", "tool_update", "transition_tools")
 NUMBERS = [f.name for f in dataclasses.fields(ResilienceOptions) if f.name not in OTHERS]
 MAY_BE_ZERO = {
     "go_away_margin",
