@@ -125,7 +125,8 @@ class Stage:
         """Announce a generation; whether anybody took it.
 
         An activity of LiveKit that is being drained or paused lets go of the event, and nothing
-        else tells that it did: nobody holds the event or one of its streams any more.
+        else tells that it did: nobody holds the event or one of its streams any more. CPython
+        frees them at once; where that is not so, or a listener keeps them, they count as taken.
         """
         messages, functions = _Stream(generation.message_ch), _Stream(generation.function_ch)
         created = llm.GenerationCreatedEvent(

@@ -95,8 +95,6 @@ FAULTS = {
 
 
 NOT_RUN = {
-    "C6": "the plugin has nothing that fails at once",
-    "C7": "what it raises ends the test, too",
     "D4": "it reconnects at once, in mid-sentence, which is D1",
     "D5": "its scenarios drive this package's session without an agent",
     "D6": "its scenarios drive this package's session without an agent",

@@ -32,7 +32,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         env={name: value for name, value in os.environ.items() if name != "COLUMNS"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
     )
 
 

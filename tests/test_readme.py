@@ -102,7 +102,7 @@ def test_the_example_of_a_test_passes(tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
     )
     assert ran.returncode == 0, ran.stdout
     assert "1 passed" in ran.stdout

@@ -25,7 +25,7 @@ from livekit_gemini_resilient import RealtimeModel
 from livekit_gemini_resilient.testing import Call, Connection, Gate, GeminiLiveServer, Say
 
 from .direct import get_time, get_weather
-from .stack import PROFILES, connected_client, ours_and_plain
+from .stack import PROFILES, connected_client, ours_and_plain, patience
 
 SINCE_1_7 = ("1.7.1", "1.8.3", "1.8.9")
 """Versions of the plugin that were mended in 1.6.6 to 1.7.1."""
@@ -79,7 +79,7 @@ async def observed(
 ) -> AsyncIterator[Observed]:
     """A connected session with a tool."""
     model = (PluginModel if plain else RealtimeModel)(**{**server.model_options(), **options})
-    one = Observed(model.session(), 1.5 if plain else 10.0)
+    one = Observed(model.session(), patience(plain))
     one.listen()
     await one.session.update_tools(list(tools))
     try:

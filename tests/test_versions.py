@@ -87,7 +87,7 @@ def test_importing_the_package_checks_before_anything_else(override: str, tmp_pa
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), OVERRIDE: override},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
     )
     if override:
         assert ran.returncode == 0, ran.stderr

@@ -70,7 +70,8 @@ async def worker(
         finally:
             process.stdin.close()
             status = await asyncio.wait_for(ended, 60)
-        assert status == 0, (folder / "output").read_text()
+        if status != 0:
+            raise RuntimeError((folder / "output").read_text())
 
 
 @pytest.mark.parametrize(

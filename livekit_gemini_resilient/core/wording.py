@@ -26,6 +26,8 @@ def removed(name: str) -> str:
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
+_WAITING = f"{MARK} The caller is waiting for your answer."
+_BEGUN = 'You had begun to answer: "{}" Go on from there.'
 _ANSWER_NOW = "Continue the conversation with this result now, in your own words."
 _UNMENTIONED = "Do not mention this notice."
 _NOT_AGAIN = "Do not call the same function again for it, and do not mention this notice."
@@ -131,16 +133,16 @@ def say(records: Sequence[Record], request: str | None = None) -> str:
     lines += [result_line(r.call, r.result) for r in records if r.result is not None]
     begun = " ".join(r.spoken.strip() for r in records if r.spoken.strip())
     if begun:
-        lines.append(f'You had begun to answer: "{begun}" Go on from there.')
+        lines.append(_BEGUN.format(begun))
     lines.append(_answer_now(records))
     if request is not None:
-        lines.append(clean(f"Follow these instructions in the same reply: {request}"))
-    return "\n".join(lines)
+        lines.append(f"Follow these instructions in the same reply: {request}")
+    return clean("\n".join(lines))
 
 
 def remind(records: Sequence[Record]) -> str:
     """What is put before a model that was told a result and stayed silent."""
-    lines = [f"{MARK} The caller is waiting for your answer."]
+    lines = [_WAITING]
     lines += [result_line(r.call, r.result) for r in records if r.result is not None]
     return "\n".join([*lines, _answer_now(records)])
 
@@ -167,8 +169,7 @@ def answer_now(begun: str) -> str:
     Args:
         begun: What it had said before it stopped.
     """
-    text = f"{MARK} The caller is waiting for your answer."
-    return clean(f'{text} You had begun to answer: "{begun}" Go on from there.') if begun else text
+    return clean(f"{_WAITING} {_BEGUN.format(begun)}") if begun else _WAITING
 
 
 def is_echo(words: str, written: Iterable[str]) -> bool:

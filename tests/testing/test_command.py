@@ -166,7 +166,7 @@ def test_a_signal_ends_the_server_and_removes_its_certificate(number: signal.Sig
         certificate = printed_certificate(lines)
         assert certificate.exists()
         process.send_signal(number)
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=180) == 0
         assert "Traceback" not in process.stdout.read()
     assert "Ctrl-C ends it" in lines[0]
     assert not certificate.exists()

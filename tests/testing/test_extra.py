@@ -22,7 +22,7 @@ def run_without(module: str, program: str) -> subprocess.CompletedProcess[str]:
         ],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
     )
 
 
