@@ -420,7 +420,8 @@ class AnySequence(RuleBasedStateMachine):
         found = self.ledger.get(call_id)
         if found is not None and found.cancelled:
             self.calls[call_id].cancelled = True
-            self.calls[call_id].told_on = 0
+            if found.known is Known.NO:
+                self.calls[call_id].told_on = 0
 
     @rule()
     def respond(self) -> None:
