@@ -99,7 +99,6 @@ NOT_RUN = {
     "D5": "its scenarios drive this package's session without an agent",
     "D6": "its scenarios drive this package's session without an agent",
     "E7": "its limit cannot be reached in a test",
-    "E10": "its scenarios drive this package's session without an agent",
 }
 """Why no scenario of a fault is run with the plugin."""
 

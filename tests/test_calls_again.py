@@ -8,7 +8,7 @@ import pytest
 
 from livekit_gemini_resilient.testing import PROFILES, Call, GeminiLiveServer, Say
 
-from .stack import ANSWER, EVERY, WEATHER, OnCall, answers, on_call, ours_and_plain
+from .stack import ANSWER, EVERY, PLUGIN, WEATHER, OnCall, answers, on_call, ours_and_plain
 
 WITH_IDS = [profile for profile in EVERY if not profile.endswith("no-ids")]
 """Families on which a call that is delivered twice can be told from a second call."""
@@ -116,7 +116,7 @@ async def test_a_call_that_is_delivered_again_while_its_tool_runs_runs_it_once(
 @pytest.mark.fault("B14")
 @pytest.mark.parametrize("delivery", ["twice", "two_shapes"])
 @pytest.mark.parametrize("running", [True, False], ids=["running", "returned"])
-@ours_and_plain(on=WITH_IDS, plain_survives=("1.8.9", "1.6.5"))
+@ours_and_plain(on=WITH_IDS, plain_survives=[PLUGIN])
 async def test_a_call_that_is_delivered_twice_runs_the_tool_once(
     profile: str, delivery: Any, running: bool, plain: bool
 ) -> None:

@@ -88,7 +88,7 @@ async def test_a_result_is_answered_by_the_model_that_is_swapped_in_before_the_r
 
 
 @pytest.mark.fault("A18")
-@pytest.mark.skipif(PLUGIN == "1.6.5", reason="LiveKit cancels the tool when the adapter swaps")
+@pytest.mark.skipif(PLUGIN != "1.8.9", reason="LiveKit cancels the tool when the adapter swaps")
 @ours_and_plain()
 async def test_a_result_that_comes_after_the_swap_is_answered_by_the_model_that_is_active(
     profile: str, plain: bool

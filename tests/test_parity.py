@@ -184,11 +184,13 @@ ASKED = (typed_text, instructed)
 """Conversations in which words of ours are put before the model."""
 
 BROKEN = {
-    ("1.6.5", typed_text, "3.1-flash-live"): "it refuses generate_reply by the model's name (C1)",
-    ("1.6.5", instructed, "3.1-flash-live"): "it refuses generate_reply by the model's name (C1)",
-    ("1.6.5", tool_round, "vertex-live-2.5"): "it sends responses without an id, which is ignored",
+    (typed_text, "3.1-flash-live"): ("1.6.5", "1.7.1"),
+    (instructed, "3.1-flash-live"): ("1.6.5", "1.7.1"),
+    (tool_round, "vertex-live-2.5"): ("1.6.5", "1.7.1", "1.8.3"),
 }
-"""Where the plugin does not get through an undisturbed call: nothing to compare with."""
+"""Versions of the plugin that do not get through an undisturbed call: nothing to compare with. They
+refuse ``generate_reply`` by the model's name (C1), or send responses without an id, which Vertex AI
+ignores."""
 
 
 @pytest.mark.parametrize("profile", EVERY)
@@ -201,7 +203,7 @@ async def test_a_listener_cannot_tell_ours_from_the_plugin(
     That messages end earlier, at ``generationComplete`` (B5), shows in no order of events.
     """
     ours = await led(conversation, profile, RealtimeModel)
-    if (PLUGIN, conversation, profile) in BROKEN:
+    if PLUGIN in BROKEN.get((conversation, profile), ()):
         with pytest.raises((AssertionError, llm.RealtimeError)):
             await led(conversation, profile, PluginModel)
         return

@@ -14,6 +14,7 @@ from livekit_gemini_resilient.testing import CHUNK_SECONDS, Call, Gate, GeminiLi
 from .stack import (
     ANSWER,
     EVERY,
+    PLUGIN,
     PROFILES,
     WEATHER,
     connected_client,
@@ -310,7 +311,7 @@ async def test_a_restart_waits_for_the_end_of_the_interaction(profile: str, plai
 
 
 @pytest.mark.fault("B10")
-@ours_and_plain(on=EVERY, plain_survives=("1.6.5", "1.8.9"))
+@ours_and_plain(on=EVERY, plain_survives=[PLUGIN])
 async def test_stray_content_after_a_resume_joins_no_other_message(
     profile: str, plain: bool
 ) -> None:
@@ -374,7 +375,7 @@ async def test_a_refused_call_takes_nothing_else_of_its_message_along(
 
 
 @pytest.mark.fault("B12")
-@ours_and_plain(on=EVERY, plain_survives=("1.8.9",))
+@ours_and_plain(on=EVERY, plain_survives=("1.7.1", "1.8.3", "1.8.9"))
 async def test_what_the_caller_said_is_recorded_before_the_reply_to_it(
     profile: str, plain: bool
 ) -> None:
