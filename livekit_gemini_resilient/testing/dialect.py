@@ -58,11 +58,13 @@ class Dialect:
     Args:
         profile: the family.
         transcribes: whether the setup asked for ``outputAudioTranscription``.
+        writes: whether the setup asked for text in the place of audio.
     """
 
-    def __init__(self, profile: Profile, *, transcribes: bool) -> None:
+    def __init__(self, profile: Profile, *, transcribes: bool, writes: bool = False) -> None:
         self._profile = profile
-        self._transcribes = transcribes
+        self._transcribes = transcribes and not writes
+        self._writes = writes
 
     def opening(self) -> list[Message]:
         """Return what precedes the first content of a turn."""
@@ -85,7 +87,15 @@ class Dialect:
         yield from self.words(say.text, say.chunks)
 
     def words(self, text: str, chunks: int) -> Iterator[Piece]:
-        """Yield the messages of so many words and audio chunks, both spread evenly."""
+        """Yield the messages of so many words and audio chunks, both spread evenly.
+
+        Where text was asked for, words are parts of the model's turn, and there is no audio
+        (documented).
+        """
+        if self._writes:
+            for part in _parts(text, max(1, chunks // 2)):
+                yield Piece(self._model_turn({"text": part}), text=part)
+            return
         if self._profile.speech == "transcript_first":
             if self._transcribes:
                 yield from (_transcript(part) for part in _parts(text, 2))

@@ -40,8 +40,11 @@ class Intake:
         realtime = setup.get("realtime_input_config") or {}
         detection = realtime.get("automatic_activity_detection") or {}
         history = setup.get("history_config") or {}
+        modalities = (setup.get("generation_config") or {}).get("response_modalities") or []
         dialect = Dialect(
-            service.profile, transcribes=setup.get("output_audio_transcription") is not None
+            service.profile,
+            transcribes=setup.get("output_audio_transcription") is not None,
+            writes=modalities == ["TEXT"],
         )
         self.model = ScriptedModel(service, record, dialect, send)
         self._responses = Responses(service, record, self.model)
