@@ -18,7 +18,11 @@ from livekit.plugins.google.realtime import RealtimeModel as PluginModel
 from livekit_gemini_resilient import RealtimeModel
 from livekit_gemini_resilient.testing import Call, Gate, GeminiLiveServer, Say
 
+from .invariants import Watch
 from .stack import ANSWER, PLUGIN, WEATHER, Speaker, answers, ours_and_plain
+
+SWAPPED = {"get_weather": "the session that is swapped in tells it"}
+"""What becomes of the result on the session that is closed."""
 
 
 @dataclass
@@ -44,6 +48,7 @@ class Swapping:
 
         kind: Any = PluginModel if self.plain else RealtimeModel
         models = [kind(**self.server.model_options()) for _ in range(2)]
+        self.watches = [Watch(model) for model in models]
         self.adapter = RealtimeModelFallbackAdapter(models)
         self.session: AgentSession[Any] = AgentSession(llm=self.adapter)
         self.session.output.audio = Speaker()
@@ -51,10 +56,15 @@ class Swapping:
         await self.server.connected()
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, failed: object, *_: object) -> None:
         self.tool_may_return.set()
+        if failed is None:
+            await self.watches[1].nothing_pends({})
         await self.session.aclose()
         await self.adapter.aclose()
+        if failed is None:
+            await self.watches[0].all_is_over(self.server, SWAPPED)
+            await self.watches[1].all_is_over(self.server, {})
 
     async def is_answered_once(self) -> None:
         """The session that is active afterwards knows the result and speaks about it, once."""
