@@ -18,6 +18,7 @@ from livekit.agents.types import NOT_GIVEN, NotGivenOr
 from livekit.agents.utils import is_given
 
 from . import context, handover, wire
+from .context import logger
 from .core.behaviour import Observed
 from .core.conversation import Conversation
 from .core.effects import (
@@ -58,7 +59,6 @@ from .options import ResilienceOptions
 from .replies import Replies
 from .stage import Stage
 from .upstream import PluginModel, PluginSession, stamps_words
-from .wire import logger
 
 _CLOSED = ReplyRefused("the session is closed", "start a new one")
 
@@ -310,9 +310,14 @@ class RealtimeSession(PluginSession):
 
     def _run(self, effect: Effect) -> None:
         match effect:
-            case SendToolResponse() | SendContent() | SendText() | SendRequest() | SendInput():
-                self._outgoing.put_nowait(effect)
-            case UpdateContext():
+            case (
+                SendToolResponse()
+                | SendContent()
+                | SendText()
+                | SendRequest()
+                | SendInput()
+                | UpdateContext()
+            ):
                 self._outgoing.put_nowait(effect)
             case Dial():
                 self._next_dial = effect

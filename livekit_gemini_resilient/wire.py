@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any
@@ -13,7 +12,7 @@ from google.genai import errors, types
 from google.genai.live import AsyncSession
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from .context import canonical
+from .context import canonical, logger
 from .core.effects import (
     SendContent,
     SendInput,
@@ -25,8 +24,6 @@ from .core.effects import (
 from .core.events import ServerFrame, ToolCall, Turn
 from .core.wording import CALLS_REFUSED
 from .upstream import PluginSession, one_line
-
-logger = logging.getLogger("livekit.plugins.google.resilient")
 
 _MALFORMED_LIMIT = 5
 """Messages in a row that cannot be read before the connection is given up: one bad frame must not

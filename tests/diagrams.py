@@ -15,6 +15,8 @@ from typing import TypeVar
 
 from livekit_gemini_resilient.core import link, turn_state
 
+from .section import put
+
 BEGIN = "<!-- diagrams: made by python -m tests.diagrams --into README.md -->"
 END = "<!-- end of diagrams -->"
 
@@ -53,13 +55,9 @@ def put_into(text: str) -> str:
     """The text, with the section between the marks.
 
     Raises:
-        ValueError: The marks are not there, once each and in order.
+        ValueError: The marks are not there, in order.
     """
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"expected the lines {BEGIN!r} and {END!r}")
-    return f"{before}{BEGIN}\n\n{section()}\n\n{END}{after}"
+    return put(text, BEGIN, END, section())
 
 
 def main(arguments: list[str]) -> int:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import subprocess
 import sys
 import tempfile
 import textwrap
 from pathlib import Path
 from typing import Any
+
+from .section import put
 
 FAULTS = {
     "A1": "a restart is requested in the tick in which a tool result is queued",
@@ -106,7 +107,6 @@ _MARKS = (
     "<!-- faults: written by `python -m tests.faults --into README.md` -->",
     "<!-- /faults -->",
 )
-_BETWEEN = re.compile("(?<={})\n.*?(?={})".format(*map(re.escape, _MARKS)), re.DOTALL)
 
 
 def table(runs: list[dict[str, Any]]) -> str:
@@ -138,9 +138,7 @@ def written_into(text: str, table: str) -> str:
     Raises:
         ValueError: It has no marks.
     """
-    if not _BETWEEN.search(text):
-        raise ValueError(f"no {_MARKS[0]} and {_MARKS[1]} to write between")
-    return _BETWEEN.sub(lambda _: f"\n\n{table}\n\n", text)
+    return put(text, *_MARKS, table)
 
 
 def main(arguments: list[str]) -> int:

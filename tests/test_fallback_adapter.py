@@ -19,7 +19,7 @@ from livekit_gemini_resilient import RealtimeModel
 from livekit_gemini_resilient.testing import Call, Gate, GeminiLiveServer, Say
 
 from .invariants import Watch
-from .stack import ANSWER, PLUGIN, WEATHER, Speaker, answers, ours_and_plain
+from .stack import ANSWER, PLUGIN, WEATHER, Speaker, answers, ours_and_plain, patience
 
 SWAPPED = {"get_weather": "the session that is swapped in tells it"}
 """What becomes of the result on the session that is closed."""
@@ -68,7 +68,7 @@ class Swapping:
 
     async def is_answered_once(self) -> None:
         """The session that is active afterwards knows the result and speaks about it, once."""
-        await self.server.until(lambda: answers(self.server), "an answer", 1.5 if self.plain else 9)
+        await self.server.until(lambda: answers(self.server), "an answer", patience(self.plain))
         assert [r.connection for r in answers(self.server)] == [2]
         assert answers(self.server)[0].knew(WEATHER)
         await self.server.caller_says("Thank you, goodbye.")

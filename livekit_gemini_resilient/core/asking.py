@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from math import inf
 
 from ..options import ResilienceOptions
 from . import wording
@@ -126,9 +125,7 @@ class Asking:
         """A model that waits for tools is freed, by answers that ask for the reply."""
         if not connection or not self.tools_block or not self._interim:
             return []
-        self._ledger.watch(now=now, timeout=0.0)
-        freed = self._ledger.expire(connection, now=inf)
-        if not freed:
+        if not self._ledger.release(connection):
             return []
         answers = self._ledger.tell_by_response(connection, wording.still_running)
         asks = self._requests.instructions

@@ -162,15 +162,26 @@ class Ledger:
                 record.answer_by = now + timeout
 
     def expire(self, connection: int, *, now: float) -> tuple[str, ...]:
-        """Stop waiting for tools whose deadline has passed.
+        """Stop waiting for tools whose deadline has passed; see ``_release``."""
+        late = [r for r in self if r.running and r.answer_by is not None and now >= r.answer_by]
+        return self._release(late, connection)
+
+    def release(self, connection: int) -> tuple[str, ...]:
+        """Stop waiting for every tool that runs; see ``_release``."""
+        return self._release([r for r in self if r.running], connection)
+
+    @staticmethod
+    def _release(records: Iterable[Record], connection: int) -> tuple[str, ...]:
+        """Do not wait for these tools any more.
 
         Returns:
             Ids of the calls that this connection waits for and is to be freed from.
         """
-        late = [r for r in self if r.running and r.answer_by is not None and now >= r.answer_by]
-        for record in late:
+        freed: list[str] = []
+        for record in records:
             record.released = True
-        return tuple(r.call.call_id for r in late if r.waits_on(connection))
+            freed += [record.call.call_id] if record.waits_on(connection) else []
+        return tuple(freed)
 
     # ------------------------------------------------------------ telling
 

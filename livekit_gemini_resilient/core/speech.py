@@ -165,7 +165,8 @@ class Speech:
                 self._completed()
             case reports.Heard(new_turn=new_turn):
                 self._heard(report)
-                self.asked_on = connection if new_turn else self.asked_on
+                if new_turn:
+                    self.asked_on = connection
             case reports.BargedIn():
                 # words of ours interrupt as well; the caller's own are heard afterwards
                 ours = self._asking.asked or self._ledger.reply_due
