@@ -179,7 +179,8 @@ class RealtimeSession(PluginSession):
         """
         self._set_context(chat_ctx)
         items = self._history_items()
-        self._receive(ContextUpdated(items=items, due=handover.take_due(items)))
+        leaving = self._listener is not None and self._listener.is_replaced
+        self._receive(ContextUpdated(items=items, due=handover.take_due(items), leaving=leaving))
 
     def generate_reply(
         self,

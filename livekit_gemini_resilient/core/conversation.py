@@ -191,6 +191,7 @@ class Conversation:
         """
         if not self.link.has_ended:
             self.link.end()
+            self._transitions.dropped()
             self._give_up("the session was closed", handed_over=handed_over)
         return self._take()
 
@@ -200,7 +201,9 @@ class Conversation:
         deadlines = [self.turn.next_deadline, self._requests.next_deadline, self._reply_deadline]
         deadlines += [self.ledger.next_deadline, self._audience.next_deadline]
         deadlines.append(self._answer_deadline)
-        deadlines.append(self._transitions.next_deadline(model_waits=self._tools_block))
+        deadlines.append(
+            self._transitions.next_deadline(self.turn.state, model_waits=self._tools_block)
+        )
         if self.link.state is LinkState.SETTLING:
             deadlines.append(self._telling.settled_at)
         if self.link.is_up:
@@ -248,13 +251,15 @@ class Conversation:
             case ContextUpdated():
                 self._audience.handed_context(now=now)
                 self._context(event, now)
+                if event.leaving and self._for_next_prompt:
+                    self._audience.left(now=now)
             case MessageRecorded(item=item):
                 self.history.recorded(item.item_id, item.text)
             case AudienceChanged(handed_over=handed_over):
                 for call, result in handed_over:
                     self.ledger.produce(result, call)
                     self._intake.taken(result.call_id)
-                if handed_over or self.ledger.unheard:
+                if handed_over or self.ledger.unheard or self._audience.is_away:
                     self._audience.entered(now=now)
             case GenerationSkipped(generation=generation):
                 self._out += self._speech.skipped(generation)
@@ -265,7 +270,7 @@ class Conversation:
             case ToolsLeftOut(names=names, reason=reason):
                 self._out.append(ReportError(error=ToolsUnusable(names, reason), recoverable=True))
             case InstructionsChanged(text=text):
-                if self._prompts.can_inform and not self._held_by_call:
+                if self._prompts.can_inform and not (self._held_by_call or self._withheld):
                     self._telling.instructions = text
                 else:
                     # a model that waits for a tool takes no content, and its answer is to obey
@@ -289,9 +294,10 @@ class Conversation:
             self._updated = True
             self._out.append(UpdateContext())
             return
-        running = {c for c in self._transitions.let_go if self.ledger.runs(c)}
+        running = any(self.ledger.runs(c) for c in self._transitions.let_go)
+        transition = running or bool(self._for_next_prompt)
         self._rotation.request(
-            event.cause, call_open=self.ledger.running, now=now, transition=bool(running)
+            event.cause, call_open=self.ledger.running, now=now, transition=transition
         )
 
     def _updates_in_place(self, event: RestartRequested) -> bool:
@@ -319,9 +325,11 @@ class Conversation:
             for call in frame.calls
             if not self.ledger.rejoin(call, self.link.number, new_input=new_input)
         )
-        speaking = bool(frame.audio or frame.text) or not self.generation_completed
         calls = self._transitions.arrived(
-            (c for c in calls if not self._refused(c, frame)), speaking=speaking, now=now
+            (c for c in calls if not self._refused(c, frame)),
+            state=self.turn.state,
+            with_speech=bool(frame.audio or frame.text),
+            now=now,
         )
         frame = replace(frame, calls=calls)
         if frame.calls != called:
@@ -438,7 +446,8 @@ class Conversation:
         gone = self.link.state in (LinkState.DOWN, LinkState.ENDED)
         if event.connection != self.link.number or gone:
             return
-        self._let_go(now, speaking=False)
+        self._show(self.turn.connection_lost(), now)
+        self._let_go(now)
         self._show(self.turn.connection_lost(), now)
         if event.code in FRAME_REFUSED and self.link.state is LinkState.SETTLING:
             self._telling.settling_refused()
@@ -467,7 +476,7 @@ class Conversation:
 
     def _pump(self, now: float) -> None:
         self._audience.advance(now=now)
-        self._let_go(now, speaking=not self.generation_completed)
+        self._let_go(now)
         self.ledger.watch(now=now, timeout=self._options.tool_answer_timeout)
         if self.link.state is LinkState.SETTLING and now >= self._telling.settled_at:
             self.ledger.settle_failed(self.link.number)
@@ -516,9 +525,9 @@ class Conversation:
     def _answer_deadline(self) -> float | None:
         return self._asking.answer_deadline if self.link.state is LinkState.OPEN else None
 
-    def _let_go(self, now: float, *, speaking: bool) -> None:
+    def _let_go(self, now: float) -> None:
         """Have the transitions run that were held back while the model spoke."""
-        calls = self._transitions.release(speaking=speaking, model_waits=self._tools_block, now=now)
+        calls = self._transitions.release(self.turn.state, model_waits=self._tools_block, now=now)
         if calls:
             frame = ServerFrame(connection=self.link.number, calls=calls)
             self._show(self.turn.receive(frame, now=now), now)
@@ -529,11 +538,15 @@ class Conversation:
         return self.ledger.open_on(self.link.number) or self._transitions.holding
 
     @property
-    def _withheld(self) -> frozenset[str]:
-        """Calls whose results are left to the connection that follows this one."""
-        if not self._rotation.waits_for_no_call:
-            return frozenset()
+    def _for_next_prompt(self) -> frozenset[str]:
+        """Transitions whose results this connection has not been told."""
         return self.ledger.owed_to(self.link.number) & self._transitions.let_go
+
+    @property
+    def _withheld(self) -> frozenset[str]:
+        """Calls whose results are left to the prompt that follows this one."""
+        follows = self._rotation.waits_for_no_call or self._audience.is_away
+        return self._for_next_prompt if follows else frozenset()
 
     @property
     def _held_by_call(self) -> bool:

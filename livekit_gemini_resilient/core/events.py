@@ -220,6 +220,8 @@ class ContextUpdated:
     """The whole context, oldest first."""
     due: frozenset[str] = frozenset()
     """Ids of calls to whose results another session owed a reply when it was closed."""
+    leaving: bool = False
+    """Whether the agent that hands it over is being replaced by another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

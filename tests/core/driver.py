@@ -323,7 +323,7 @@ class Driver:
             self.items.append(
                 HistoryItem(item_id="output-" + value.call_id, kind=ItemKind.OUTPUT, result=value)
             )
-        self.feed(ContextUpdated(items=tuple(self.items)))
+        self.feed(ContextUpdated(items=tuple(self.items), leaving=not self.listening))
 
     def adds(self, item_id: str, role: str, text: str) -> None:
         """The framework adds a message."""
