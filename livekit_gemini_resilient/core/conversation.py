@@ -467,7 +467,8 @@ class Conversation:
 
     def _give_up(self, why: str, *, handed_over: bool = False) -> None:
         self._out += self._requests.fail(why, "start a new session")
-        left = {call.call_id for call, _ in self.ledger.due_replies} if handed_over else set()
+        due = {call.call_id for call, _ in self.ledger.due_replies}
+        left = due | self._for_next_prompt if handed_over else set()
         for call_id in self.ledger.undelivered:
             outcome = Outcome.HANDED_OVER if call_id in left else Outcome.UNDELIVERED
             self._outcome(call_id, outcome)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 import pytest
 
@@ -241,12 +242,12 @@ def test_the_result_is_left_to_the_new_prompt_if_one_was_asked_for(restart: bool
     assert told == ([] if restart else ["SendToolResponse"])
 
 
-def handed_over() -> Driver:
+def handed_over(output: str = "<a=42>") -> Driver:
     """A transition tool returned the next agent and a result."""
     driver = driven(tools_block=True)
     driver.elapse(0.5)
     driver.leaves()
-    driver.returns(result("a"))
+    driver.returns(replace(result("a"), output=output))
     assert driver.written == [], "the old prompt was told the result"
     return driver
 
@@ -278,9 +279,11 @@ def test_an_agent_that_never_comes_is_not_waited_for_without_end() -> None:
     assert isinstance(driver.written[0], SendToolResponse)
 
 
-def test_a_session_that_is_closed_for_the_next_agent_leaves_it_the_result() -> None:
-    """The agent has tools of its own, and so a session of its own."""
-    driver = handed_over()
-    assert [c.call_id for c, _ in driver.conversation.ledger.due_replies] == ["a"]
+@pytest.mark.parametrize("output", ["settled", ""])
+def test_a_session_that_is_closed_for_the_next_agent_leaves_it_the_result(output: str) -> None:
+    """The agent has tools of its own, and so a session of its own; nothing is told of nothing."""
+    driver = handed_over(output)
+    due = [r.output for _, r in driver.conversation.ledger.due_replies]
+    assert due == ([output] if output else [])
     effects = driver.conversation.close(handed_over=True)
     assert effects == [ReportOutcome(call_id="a", outcome=Outcome.HANDED_OVER)]
