@@ -10,10 +10,11 @@ import asyncio
 from typing import Any
 
 import pytest
+from google.genai import types
 from livekit.agents import Agent, function_tool
 
 from livekit_gemini_resilient import ResilienceOptions
-from livekit_gemini_resilient.testing import Call, GeminiLiveServer, Say
+from livekit_gemini_resilient.testing import Call, Gate, GeminiLiveServer, Say
 
 from .stack import EVERY, PLUGIN, WEATHER, book_table, on_call, ours_and_plain
 
@@ -197,6 +198,7 @@ async def test_what_an_agent_leaves_when_the_call_ends_is_no_part_of_the_next_ca
         assert not server.knows(ACCOUNT)
 
 
+NAMED = ResilienceOptions(transition_tools=["transfer"])
 FIRST, REST = "One moment, please.", " I am transferring you."
 
 
@@ -215,10 +217,9 @@ async def test_a_hand_over_waits_for_the_end_of_the_sentence_and_the_next_prompt
         Say(WELCOME),
         Say("Goodbye."),
     ]
-    options = {} if plain else {"resilience": ResilienceOptions(transition_tools=["transfer"])}
     async with (
         GeminiLiveServer(script, profile=profile) as server,
-        on_call(server, plain=plain, tools=[transfer], **options) as call,
+        on_call(server, plain=plain, tools=[transfer], resilience=NAMED) as call,
     ):
         await server.caller_says("Is my account settled?")
         await call.says_within(WELCOME)
@@ -231,3 +232,39 @@ async def test_a_hand_over_waits_for_the_end_of_the_sentence_and_the_next_prompt
         await server.caller_says("Thank you, goodbye.")
         await call.says_within("Goodbye.")
         assert call.errors == []
+
+
+@pytest.mark.fault("A9")
+@pytest.mark.parametrize("tools", ["equal", "different"])
+@ours_and_plain(on=["2.5-native-audio", "3.8-live"])
+async def test_a_hand_over_waits_for_a_model_that_goes_on_after_its_call(
+    profile: str, plain: bool, tools: str
+) -> None:
+    """A model that does not wait for its tools tells its story to the end before it is replaced."""
+    gate = Gate()
+    transfer = transfer_to(tools, greets=False, spare=[])
+    script = [
+        Call("transfer", {"desk": "billing"}, say_first=FIRST, goes_on=True),
+        Say(REST, audio_seconds=0.4, gate=gate, gate_after=2),
+        Say(WELCOME),
+    ]
+    async with (
+        GeminiLiveServer(script, profile=profile) as server,
+        on_call(
+            server,
+            plain=plain,
+            tools=[transfer],
+            resilience=NAMED,
+            tool_behavior=types.Behavior.NON_BLOCKING,
+        ) as call,
+    ):
+        await server.caller_says("Is my account settled?")
+        await gate.reached()
+        await asyncio.wait_for(call.speaker.playing.wait(), 10)
+        gate.open()
+        await call.says_within(WELCOME)
+        assert call.spoken == [f"{FIRST}{REST}", WELCOME]
+        assert call.said("assistant", interrupted=True) == []
+        (reply,) = [r for r in server.replies if r.text.strip() == WELCOME]
+        assert reply.connection == len(server.connections) == 2
+        assert server.times_told(ACCOUNT) == 1
