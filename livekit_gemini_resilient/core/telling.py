@@ -4,6 +4,12 @@ On the connection that issued the call: by a ``tool_response``, and nothing else
 settle, then say. A connection that resumes with exchanges left open gets their responses first;
 until it is known whether they had an effect, nothing else is written. What had none is put into
 words, results of one batch together, while the model is idle.
+
+So a model may be told a result that its handle covers: where the reply was cut, and a handle had
+come after the response. Nothing that is read says that it covers it: Vertex AI was observed to
+issue handles in mid-answer too, what one restores that crossed an open call was never seen, and
+the index of the last message consumed comes in Vertex AI's transparent mode only. A result that is
+told twice costs less than one that is lost.
 """
 
 from __future__ import annotations
