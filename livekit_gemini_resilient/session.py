@@ -13,7 +13,7 @@ from collections import deque
 from typing import Any
 
 from google.genai.live import AsyncSession
-from livekit.agents import ConversationItemAddedEvent, llm, utils
+from livekit.agents import ConversationItemAddedEvent, UserStateChangedEvent, llm, utils
 from livekit.agents.types import NOT_GIVEN, NotGivenOr
 from livekit.agents.utils import is_given
 
@@ -54,6 +54,7 @@ from .core.events import (
     RestartRequested,
     SetupBuilt,
     ToolResult,
+    VoiceDetected,
 )
 from .options import ResilienceOptions
 from .replies import Replies
@@ -223,6 +224,7 @@ class RealtimeSession(PluginSession):
         if listener is not None:
             self._listener = listener
             listener.agent_session.on("conversation_item_added", self._item_added)
+            listener.agent_session.on("user_state_changed", self._user_state_changed)
             self._receive(AudienceChanged(handed_over=listener.take()))
         return listening
 
@@ -243,6 +245,7 @@ class RealtimeSession(PluginSession):
     async def _close(self) -> None:
         if self._listener is not None:
             self._listener.agent_session.off("conversation_item_added", self._item_added)
+            self._listener.agent_session.off("user_state_changed", self._user_state_changed)
         await self._stop_main_task()
         self._arm()
         self._effects.clear()
@@ -257,6 +260,12 @@ class RealtimeSession(PluginSession):
             return
         if self._adopt(item, ours=self._conversation.history.has(item.id)):
             self._receive(MessageRecorded(item=context.message(item)))
+
+    def _user_state_changed(self, event: UserStateChangedEvent) -> None:
+        """LiveKit hears the caller; what it makes of events of ours is no news."""
+        speaking = event.new_state == "speaking"
+        if not (speaking and self._carrying_out):
+            self._receive(VoiceDetected(speaking=speaking))
 
     # ------------------------------------------------------------ upstream's hooks
 

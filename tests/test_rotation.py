@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
@@ -10,7 +11,7 @@ from livekit_gemini_resilient import ResilienceOptions
 from livekit_gemini_resilient.testing import Call, Gate, GeminiLiveServer, Say
 
 from .direct import connected, get_time, get_weather
-from .stack import PROFILES, WEATHER, book_table, on_call, ours_and_plain
+from .stack import EVERY, PROFILES, WEATHER, book_table, on_call, ours_and_plain
 
 STORY = "Once upon a time there was a fog over London."
 LENGTH = 0.4
@@ -91,6 +92,50 @@ async def test_a_burst_in_mid_sentence_costs_one_reconnect() -> None:
         await server.caller_says("Hello?")
         await server.replied(2)
         assert len(server.connections) == 2
+
+
+@pytest.mark.fault("D9")
+@ours_and_plain(on=EVERY)
+async def test_a_rotation_waits_for_a_caller_whom_only_livekit_hears(
+    profile: str, plain: bool
+) -> None:
+    """The server has transcribed nothing yet; the words and their answer stay on one connection."""
+    script = [Say("Hello."), Say("Goodbye.")]
+    async with (
+        GeminiLiveServer(script, profile=profile) as server,
+        on_call(server, plain=plain) as call,
+    ):
+        # what LiveKit's voice detection calls
+        ears = call.agent._get_activity_or_raise()
+        ears.on_start_of_speech(None, speech_start_time=time.time())
+        call.realtime.update_options(voice="Kore")
+        assert not call.realtime._session_should_close.is_set()
+        ears.on_end_of_speech(None)
+        assert not call.realtime._session_should_close.is_set()
+        await server.caller_says("Hello?")
+        await call.says_within("Hello.")
+        assert server.replies[0].connection == 1
+        second = await server.connected(2)
+        assert "Kore" in str(second.setup)
+        await server.caller_says("Thank you, goodbye.")
+        await call.says_within("Goodbye.")
+        assert len(server.connections) == 2
+
+
+async def test_what_livekit_makes_of_an_interruption_does_not_pass_for_the_callers_voice() -> None:
+    """Without a voice detection of its own it takes our word for it that the caller speaks."""
+    gate = Gate()
+    script = [Say(STORY, audio_seconds=LENGTH, gate=gate, gate_after=2), Say("Goodbye.")]
+    async with GeminiLiveServer(script) as server, on_call(server) as call:
+        await server.caller_says("Tell me a story.")
+        await asyncio.wait_for(call.speaker.playing.wait(), 10)
+        await server.interrupt()
+        await call.recorded(lambda: bool(call.said("assistant")), "the end of the message")
+        assert call.session.user_state == "speaking"
+        call.realtime.update_options(voice="Kore")
+        await server.connected(2)
+        await server.caller_says("Thank you, goodbye.")
+        await call.says("Goodbye.")
 
 
 @pytest.mark.fault("D6")

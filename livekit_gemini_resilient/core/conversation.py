@@ -18,6 +18,7 @@ from . import wording
 from .asking import Asking
 from .audience import Audience
 from .behaviour import Observed
+from .caller import Caller
 from .delivery import Ledger
 from .effects import (
     Effect,
@@ -49,6 +50,7 @@ from .events import (
     ToolCall,
     ToolResult,
     ToolsLeftOut,
+    VoiceDetected,
 )
 from .history import History
 from .intake import Intake
@@ -127,6 +129,7 @@ class Conversation:
         )
         self._requests = Requests()
         self._audience = Audience(patience=options.reply_timeout)
+        self._caller = Caller(patience=options.max_defer)
         self._asking = Asking(
             options=options,
             ledger=self.ledger,
@@ -200,6 +203,7 @@ class Conversation:
         """When ``advance`` has to be called, in loop seconds; ``None`` if nothing waits."""
         deadlines = [self.turn.next_deadline, self._requests.next_deadline, self._reply_deadline]
         deadlines += [self.ledger.next_deadline, self._audience.next_deadline]
+        deadlines.append(self._caller.next_deadline)
         deadlines.append(self._answer_deadline)
         deadlines.append(
             self._transitions.next_deadline(self.turn.state, model_waits=self._tools_block)
@@ -282,6 +286,8 @@ class Conversation:
                 self._requests.withdraw(request)
             case InputPushed():
                 self.uplink.push(event)
+            case VoiceDetected(speaking=speaking):
+                self._caller.detected(speaking=speaking, now=now)
 
     def _restart_requested(self, event: RestartRequested, now: float) -> None:
         if event.unusable is not None:
@@ -360,6 +366,7 @@ class Conversation:
                 now=now,
             )
             if isinstance(report, Started):
+                self._caller.answered()
                 if settling and self._speech.answers_caller:
                     self._telling.settled_in_vain()
                 elif settling:
@@ -477,6 +484,7 @@ class Conversation:
 
     def _pump(self, now: float) -> None:
         self._audience.advance(now=now)
+        self._caller.advance(now=now)
         self._let_go(now)
         self.ledger.watch(now=now, timeout=self._options.tool_answer_timeout)
         if self.link.state is LinkState.SETTLING and now >= self._telling.settled_at:
@@ -588,7 +596,7 @@ class Conversation:
     @property
     def _someone_speaks(self) -> bool:
         model = self.turn.speaking and not self._speech.unheard
-        return model or self.uplink.in_activity
+        return model or self.uplink.in_activity or self._caller.is_heard
 
     @property
     def _situation(self) -> Situation:

@@ -283,6 +283,14 @@ class ReplyWithdrawn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VoiceDetected:
+    """The framework's own voice detection changed its mind about the caller."""
+
+    speaking: bool
+    """Whether the caller speaks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationSkipped:
     """Nobody took a generation that was announced: an agent is being replaced by another."""
 
@@ -311,6 +319,7 @@ Event = (
     | ReplyRequested
     | ReplyWithdrawn
     | InputPushed
+    | VoiceDetected
     | GenerationSkipped
     | AudienceChanged
 )

@@ -26,6 +26,7 @@ from livekit_gemini_resilient.core.events import (
     ReplyWithdrawn,
     RestartCause,
     ToolCall,
+    VoiceDetected,
 )
 from livekit_gemini_resilient.options import ResilienceOptions
 
@@ -267,6 +268,10 @@ class Hostile(RuleBasedStateMachine):
     @rule()
     def caller_is_heard(self) -> None:
         self.driver.feed(InputPushed(payload=self.next(), seconds=0.02))
+
+    @rule(speaking=st.booleans())
+    def voice_is_detected(self, speaking: bool) -> None:
+        self.driver.feed(VoiceDetected(speaking=speaking))
 
     # ------------------------------------------------------------ the link
 
