@@ -79,7 +79,6 @@ class Conversation:
         handle: A resumption handle to begin with.
         max_retry: How many dials may follow a failed one before the conversation is given up.
         retry_interval: Seconds between the first of them; see ``recovery.backoff``.
-        tools_block: Whether the setup declares that the model waits for tool results.
         observed: What this server is known to do.
         may_stay_silent: Whether the model may leave the caller without an answer.
         final_at_reply: See ``Speech``.
@@ -94,7 +93,6 @@ class Conversation:
         handle: str | None = None,
         max_retry: int = 3,
         retry_interval: float = 2.0,
-        tools_block: bool = True,
         observed: Observed | None = None,
         may_stay_silent: bool = False,
         final_at_reply: bool = False,
@@ -108,11 +106,9 @@ class Conversation:
         self.turn = TurnTracker(
             trailing_quiet=options.trailing_quiet,
             transcript_grace=options.transcript_grace,
-            tools_block=tools_block,
             stalled_after=options.reply_timeout,
         )
         self._options = options
-        self._tools_block = tools_block
         self._observed = observed or Observed()
         self._prompts = Prompts(self._observed)
         self._rotation = Rotation(
@@ -132,7 +128,7 @@ class Conversation:
             ledger=self.ledger,
             requests=self._requests,
             prompts=self._prompts,
-            tools_block=tools_block,
+            settings=self.link.settings,
             may_stay_silent=may_stay_silent,
         )
         self._speech = Speech(
@@ -141,7 +137,7 @@ class Conversation:
             requests=self._requests,
             asking=self._asking,
             new_id=new_id,
-            tools_block=tools_block,
+            settings=self.link.settings,
             final_at_reply=final_at_reply,
         )
         self._updated = False
@@ -154,7 +150,7 @@ class Conversation:
             prompts=self._prompts,
             observed=self._observed,
             speech=self._speech,
-            tools_block=tools_block,
+            settings=self.link.settings,
         )
 
     # ------------------------------------------------------------ the surface
@@ -200,7 +196,9 @@ class Conversation:
         deadlines = [self.turn.next_deadline, self._requests.next_deadline, self._reply_deadline]
         deadlines += [self.ledger.next_deadline, self._audience.next_deadline]
         deadlines.append(self._answer_deadline)
-        deadlines.append(self._transitions.next_deadline(model_waits=self._tools_block))
+        deadlines.append(
+            self._transitions.next_deadline(model_waits=self.link.settings.tools_block)
+        )
         if self.link.state is LinkState.SETTLING:
             deadlines.append(self._telling.settled_at)
         if self.link.is_up:
@@ -238,7 +236,6 @@ class Conversation:
             case SetupBuilt():
                 self._rotation.connection_ended()
                 self.link.settings.built(event)
-                self._declare(event.tools_block)
                 self._prompts.connection_opened(announces_history=event.announces_history)
                 self._telling.instructions = None
             case Connected():
@@ -298,11 +295,6 @@ class Conversation:
         wanted = self._options.tool_update is ToolUpdate.CONTEXT_UPDATE and event.in_place
         possible = self.link.state is LinkState.OPEN and not self._rotation.requested
         return wanted and possible and self._observed.behaviour.context_updates
-
-    def _declare(self, tools_block: bool) -> None:
-        self._tools_block = self.turn.tools_block = tools_block
-        self._speech.tools_block = self._telling.tools_block = tools_block
-        self._asking.tools_block = tools_block
 
     def _frame(self, frame: ServerFrame, now: float) -> None:
         if frame.connection != self.link.number or not self.link.is_up:
@@ -480,7 +472,7 @@ class Conversation:
         if self._requests.waiting and self._holds_requests:
             self._out += self._asking.held_by_call(self.link.number, now=now)
         if not self._call_open:
-            self._show(self.turn.answered(now=now), now)
+            self._show(self.turn.answered(model_waits=self.link.settings.tools_block, now=now), now)
         if self._may_speak_up:
             self._speak_up(now)
         self._prompts.history_is_told()
@@ -518,7 +510,9 @@ class Conversation:
 
     def _let_go(self, now: float, *, speaking: bool) -> None:
         """Have the transitions run that were held back while the model spoke."""
-        calls = self._transitions.release(speaking=speaking, model_waits=self._tools_block, now=now)
+        calls = self._transitions.release(
+            speaking=speaking, model_waits=self.link.settings.tools_block, now=now
+        )
         if calls:
             frame = ServerFrame(connection=self.link.number, calls=calls)
             self._show(self.turn.receive(frame, now=now), now)
@@ -539,7 +533,7 @@ class Conversation:
     def _held_by_call(self) -> bool:
         """Whether the model waits for a tool that runs; on a new connection it would not."""
         waits = self.link.is_up and self._call_open
-        return waits and self.ledger.running and self._tools_block
+        return waits and self.ledger.running and self.link.settings.tools_block
 
     @property
     def _holds_requests(self) -> bool:
@@ -551,7 +545,7 @@ class Conversation:
     def _blocked(self) -> bool:
         """Whether words of ours would reach a server that is busy, or about to be left."""
         busy = self.ledger.reply_due or self._audience.is_away
-        if self._call_open and self._requests.waiting and not self._tools_block:
+        if self._call_open and self._requests.waiting and not self.link.settings.tools_block:
             # neither the model nor a rotation that the call holds up can wait for that result
             return busy or self.turn.speaking or self._rotation.waits_for_no_call
         return self._rotation.requested or self._call_open or busy
@@ -568,7 +562,7 @@ class Conversation:
     @property
     def _reply_coming(self) -> bool:
         """Whether a reply to a result may come now: a blocking server waits for all results."""
-        held = self._tools_block and self.ledger.open_on(self.link.number)
+        held = self.link.settings.tools_block and self.ledger.open_on(self.link.number)
         return self.ledger.reply_due and not held
 
     @property

@@ -1,4 +1,4 @@
-"""Which settings does the next setup carry: those of now, or those that were accepted last?
+"""Which settings does the next setup carry, and what did the last one declare?
 
 A setup is all or nothing: one schema that the server does not take costs every tool. In
 mid-conversation the settings before are known to work, so what is new is tried, suspected, and
@@ -47,6 +47,12 @@ class Settings:
     def as_accepted(self) -> bool:
         """Whether the next setup is to be the one that was accepted last."""
         return self.state is not SettingsState.CURRENT
+
+    @property
+    def tools_block(self) -> bool:
+        """Whether the last setup declares that the model waits for tool results before it says
+        anything else."""
+        return self._built is None or self._built.tools_block
 
     def are_new(self, connection: int) -> bool:
         """Whether this connection's setup carries anything that no accepted one did."""
