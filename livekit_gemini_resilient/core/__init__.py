@@ -9,6 +9,7 @@ Where a question lives:
 ``events``          what the adapter may tell the core
 ``effects``         what the core may ask of the adapter
 ``delivery``        which result does the model have, and is a reply to it still due?
+``evidence``        what of the wire says that a result arrived?
 ``record``          one call and what became of it
 ``telling``         how does a result reach the model on this connection?
 ``turn``            whose turn is it, and which generation does a frame belong to?

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from ..options import ResilienceOptions
-from . import wording
+from . import evidence, wording
 from .asking import Asking
 from .audience import Audience
 from .behaviour import Observed
@@ -440,7 +440,7 @@ class Conversation:
             self._prompts.connection_refused()
         self._updated = False
         self._telling.connection_lost(invalid=event.code == _INVALID and self.link.is_up)
-        self.ledger.connection_closed(self.link.number)
+        evidence.connection_closed(self.ledger, self.link.number)
         self._asking.connection_lost()
         self.uplink.connection_lost(event.unsent)
         self._requests.ride_on(self.uplink.asks)
@@ -462,7 +462,7 @@ class Conversation:
         self._let_go(now, speaking=not self.generation_completed)
         self.ledger.watch(now=now, timeout=self._options.tool_answer_timeout)
         if self.link.state is LinkState.SETTLING and now >= self._telling.settled_at:
-            self.ledger.settle_failed(self.link.number)
+            evidence.settle_failed(self.ledger, self.link.number)
             self.link.settled()
         if self.link.is_up and self._rotation.due(self._situation, now=now):
             self._out.append(self.link.close())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from . import reports, wording
+from . import evidence, reports, wording
 from .asking import Asking
 from .delivery import Ledger
 from .effects import (
@@ -120,7 +120,7 @@ class Speech:
         return self._unheard(generation)
 
     def _unheard(self, generation: _Generation) -> list[Effect]:
-        generation.evidence, lost = self._ledger.reply_unheard(generation.evidence)
+        generation.evidence, lost = evidence.reply_unheard(self._ledger, generation.evidence)
         return self._decide((call_id, Outcome.KNOWN) for call_id in lost)
 
     def told(self) -> None:
@@ -186,7 +186,7 @@ class Speech:
         request = None if goes_on else self._requests.answer()
         # LiveKit stops playout at this event and 1.6.5 also throws away what a running tool
         # returns, so it is shown only where the caller can have caused the generation
-        ours = asked or self._ledger.expects_reply(connection)
+        ours = asked or evidence.expects_reply(self._ledger, connection)
         if not ours and not report.continues and not self._ledger.running:
             self._shown.append(ReportSpeechStarted())
         self._generation = _Generation(
@@ -213,8 +213,8 @@ class Speech:
         if self._generation:
             self._generation.answers_caller = to_caller
             if not open_call:
-                self._generation.evidence = self._ledger.generation_started(
-                    connection, about_other=to_caller
+                self._generation.evidence = evidence.generation_started(
+                    self._ledger, connection, about_other=to_caller
                 )
             if self._generation.is_skipped:
                 self._shown += self._unheard(self._generation)
@@ -224,7 +224,7 @@ class Speech:
         generation = self._generation
         if generation is not None and not generation.has_speech:
             # a mere call is no reply: it may have crossed the result on the wire
-            self._ledger.generation_cut(generation.evidence, "")
+            evidence.generation_cut(self._ledger, generation.evidence, "")
             generation.evidence = ()
         for call in report.calls:
             if not self._ledger.issue(call, connection):
@@ -278,10 +278,10 @@ class Speech:
             case reports.Ending.COMPLETED:
                 self._completed()
             case reports.Ending.INTERRUPTED:
-                decided = self._ledger.generation_interrupted(generation.evidence)
+                decided = evidence.generation_interrupted(self._ledger, generation.evidence)
                 self._shown += self._decide(decided)
             case reports.Ending.CUT:
-                self._ledger.generation_cut(generation.evidence, generation.spoken)
+                evidence.generation_cut(self._ledger, generation.evidence, generation.spoken)
         self._history.heard(generation.response_id)
         interrupted = report.ending is not reports.Ending.COMPLETED
         self._shown.append(EndGeneration(generation=generation.number, interrupted=interrupted))
@@ -291,7 +291,7 @@ class Speech:
         if self._generation is None:
             return
         self._history.heard(self._generation.response_id)
-        decided = self._ledger.generation_completed(self._generation.evidence)
+        decided = evidence.generation_completed(self._ledger, self._generation.evidence)
         self._shown += self._decide(decided)
 
     def _decide(self, decided: Iterable[tuple[str, Outcome]]) -> list[Effect]:
