@@ -39,6 +39,9 @@ class Settings:
 
     def __init__(self) -> None:
         self.state = SettingsState.CURRENT
+        self.sent_in_place = False
+        """Whether a change was written to the present connection, and nothing shows yet that the
+        server took it."""
         self._built: SetupBuilt | None = None
         self._blamed: frozenset[str] = frozenset()
         self._why = ""
@@ -62,6 +65,10 @@ class Settings:
     def changed(self) -> None:
         """Something else is to be declared from now on."""
         self.state = SettingsState.CURRENT
+
+    def frame_received(self) -> None:
+        """The server said something after a change that was sent in place: it took it."""
+        self.sent_in_place = False
 
     def built(self, setup: SetupBuilt) -> None:
         """A setup is on its way."""
