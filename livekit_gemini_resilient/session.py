@@ -153,12 +153,15 @@ class RealtimeSession(PluginSession):
         Args:
             instructions: The whole new instruction.
         """
-        if not self._set_instructions(instructions):
-            return
-        if self._takes_instructions_in_place:
-            self._receive(InstructionsChanged(text=instructions))
-        else:
-            self._restart(RestartCause.INSTRUCTIONS)
+        if self._set_instructions(instructions):
+            self._receive(
+                InstructionsChanged(
+                    text=instructions,
+                    by_turn=self._takes_instructions_by_turn,
+                    unusable=self._why_unusable(),
+                    in_place=self._can_update_in_place,
+                )
+            )
 
     async def update_chat_ctx(self, chat_ctx: llm.ChatContext) -> None:
         """Hand over the chat context: what the server does not know of it is told once.

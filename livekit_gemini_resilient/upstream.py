@@ -243,7 +243,7 @@ class PluginSession(plugin.RealtimeSession):
         return bool(is_given(self._opts.proactivity) and self._opts.proactivity)
 
     @property
-    def _takes_instructions_in_place(self) -> bool:
+    def _takes_instructions_by_turn(self) -> bool:
         """On Vertex AI a ``system`` turn replaces the instruction (documented)."""
         return bool(self._opts.vertexai)
 

@@ -264,19 +264,24 @@ class Conversation:
                 self._restart_requested(event, now)
             case ToolsLeftOut(names=names, reason=reason):
                 self._out.append(ReportError(error=ToolsUnusable(names, reason), recoverable=True))
-            case InstructionsChanged(text=text):
-                if self._prompts.can_inform and not self._held_by_call:
-                    self._telling.instructions = text
-                else:
-                    # a model that waits for a tool takes no content, and its answer is to obey
-                    event = RestartRequested(cause=RestartCause.INSTRUCTIONS)
-                    self._restart_requested(event, now)
+            case InstructionsChanged():
+                self._instructions_changed(event, now)
             case ReplyRequested():
                 self._reply_requested(event, now)
             case ReplyWithdrawn(request=request):
                 self._requests.withdraw(request)
             case InputPushed():
                 self.uplink.push(event)
+
+    def _instructions_changed(self, event: InstructionsChanged, now: float) -> None:
+        # a model that waits for a tool takes no content, and its answer is to obey
+        if event.by_turn and self._prompts.can_inform and not self._held_by_call:
+            self._telling.instructions = event.text
+            return
+        restart = RestartRequested(cause=RestartCause.INSTRUCTIONS)
+        if not event.by_turn:
+            restart = replace(restart, unusable=event.unusable, in_place=event.in_place)
+        self._restart_requested(restart, now)
 
     def _restart_requested(self, event: RestartRequested, now: float) -> None:
         if event.unusable is not None:

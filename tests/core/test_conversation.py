@@ -556,6 +556,27 @@ def test_instructions_that_change_while_a_call_is_open_need_a_new_connection() -
     )
 
 
+def test_instructions_that_no_turn_replaces_need_a_new_connection() -> None:
+    """Nothing is written to the present one."""
+    driver = Driver()
+    driver.connect()
+    driver.feed(InstructionsChanged(text="Be brief.", by_turn=False))
+    driver.settle()
+    assert driver.written == []
+    assert len(driver.reconnects) == 1
+
+
+def test_instructions_of_which_no_setup_can_be_made_cost_no_connection() -> None:
+    """An error event; what runs goes on."""
+    driver = Driver()
+    driver.connect()
+    driver.feed(InstructionsChanged(text="Be brief.", by_turn=False, unusable="no such voice"))
+    assert driver.closing is None
+    ((error, recoverable),) = driver.errors
+    assert recoverable
+    assert "no such voice" in str(error)
+
+
 def test_a_reply_asked_for_after_a_result_was_told_comes_after_the_reply_to_it() -> None:
     """Words of ours never cut the reply to a result."""
     driver = conversation(handle="fresh", foreign="ignored")
