@@ -278,9 +278,8 @@ class Conversation:
         if event.by_turn and self._prompts.can_inform and not self._held_by_call:
             self._telling.instructions = event.text
             return
-        restart = RestartRequested(cause=RestartCause.INSTRUCTIONS)
-        if not event.by_turn:
-            restart = replace(restart, unusable=event.unusable, in_place=event.in_place)
+        cause, unusable, in_place = RestartCause.INSTRUCTIONS, event.unusable, event.in_place
+        restart = RestartRequested(cause=cause, unusable=unusable, in_place=in_place)
         self._restart_requested(restart, now)
 
     def _restart_requested(self, event: RestartRequested, now: float) -> None:
