@@ -162,13 +162,13 @@ class PluginSession(plugin.RealtimeSession):
     def _settings(self) -> types.LiveConnectConfig:
         """The setup as it is now, but for the handle and the history.
 
-        Built once for the same options and tools: it takes about 1 ms per tool, and a change asks
-        for it up to three times.
+        Built once for the same options and tools: that takes about 1 ms per tool, ten times as long
+        as the copy that everybody gets, and a change asks for it up to three times.
         """
         if self._built is None or self._built[:2] != (self._opts, self._tools):
             config = self._build_connect_config().model_copy(update={"session_resumption": None})
             self._built = (dataclasses.replace(self._opts), self._tools.copy(), config)
-        return self._built[2]
+        return self._built[2].model_copy(deep=True)
 
     def _why_unusable(self) -> str | None:
         """Why no setup can be made of options, tools and instructions; ``None`` if one can."""
