@@ -69,6 +69,11 @@ class Floor:
         return waits and parts.ledger.running and parts.link.settings.tools_block
 
     @property
+    def content_waits(self) -> bool:
+        """Whether the model waits for a result, its answer to which is to obey new content."""
+        return self.held_by_call or bool(self.withheld)
+
+    @property
     def holds_requests(self) -> bool:
         """Whether a request would wait for a tool whose result LiveKit withholds until the reply
         to the request has ended."""

@@ -128,7 +128,7 @@ MEMBERS = [
     Member(
         PLUGIN,
         "RealtimeSession._send_task",
-        "Replaced by ``wire.write_all``.",
+        "Replaced by ``connection``, which writes by ``wire.write``.",
         "Look for a new kind of event, or another call of the SDK for one.",
         "tests/test_upstream_behaviours.py::test_the_callers_audio_arrives_as_16_khz_mono",
         {"1.6.5": "dc6a2e845bf0", "1.7.1": "94c18005714e", "1.8.3": "7534a577f995"},
@@ -249,7 +249,7 @@ MEMBERS = [
     Member(
         PLUGIN,
         "RealtimeSession._recv_task",
-        "Replaced by ``wire.read_all``.",
+        "Replaced by ``connection``, which reads by ``wire.read``.",
         "Look for a new kind of message: teach it to ``wire.read``.",
         "tests/test_upstream_behaviours.py::test_tool_choice_none_keeps_the_rest_of_the_message_that_carried_the_call",
         {"1.6.5": "3b7a014de917", "1.7.1": "65f131e3912b", "1.8.3": "6426bd69ff9f"},
