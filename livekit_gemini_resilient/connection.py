@@ -21,6 +21,10 @@ _MALFORMED_LIMIT = 5
 cost a call, a stream of them is not a connection."""
 
 
+Written = wire.Frame | SendRequest
+"""What may wait to be written."""
+
+
 class Outgoing:
     """What waits to be written; the connection of the moment takes it in order.
 
@@ -31,9 +35,9 @@ class Outgoing:
 
     def __init__(self, awaited: Callable[[int], bool]) -> None:
         self._awaited = awaited
-        self._queue: asyncio.Queue[wire.Frame | SendRequest] = asyncio.Queue()
+        self._queue: asyncio.Queue[Written] = asyncio.Queue()
 
-    def put(self, item: wire.Frame | SendRequest) -> None:
+    def put(self, item: Written) -> None:
         """Write this when all before it is written."""
         self._queue.put_nowait(item)
 

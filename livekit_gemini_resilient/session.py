@@ -15,7 +15,7 @@ from livekit.agents.types import NOT_GIVEN, NotGivenOr
 from livekit.agents.utils import is_given
 
 from . import context, handover
-from .connection import Connection, Outgoing
+from .connection import Connection, Outgoing, Written
 from .context import logger
 from .core.behaviour import Observed
 from .core.conversation import Conversation
@@ -28,12 +28,6 @@ from .core.effects import (
     ReportLearned,
     ReportOutcome,
     ReportReconnected,
-    SendContent,
-    SendInput,
-    SendRequest,
-    SendText,
-    SendToolResponse,
-    UpdateContext,
 )
 from .core.errors import ReplyRefused, ResilienceError, SessionFailed
 from .core.events import (
@@ -318,15 +312,6 @@ class RealtimeSession(PluginSession):
 
     def _run(self, effect: Effect) -> None:
         match effect:
-            case (
-                SendToolResponse()
-                | SendContent()
-                | SendText()
-                | SendRequest()
-                | SendInput()
-                | UpdateContext()
-            ):
-                self._outgoing.put(effect)
             case Dial():
                 self._next_dial = effect
             case CloseConnection():
@@ -344,6 +329,8 @@ class RealtimeSession(PluginSession):
                 logger.warning("the server behaves otherwise than assumed: %r", behaviour)
             case ReportOutcome():
                 self.emit("tool_result_settled", effect)
+            case _ if isinstance(effect, Written):
+                self._outgoing.put(effect)
             case _:
                 self._stage.show(effect)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .members import ABSENT, AGENTS, PLUGIN, PLUGIN_UTILS, Member
+from .members import ABSENT, AGENTS, PLUGIN, PLUGIN_UTILS, SDK_LIVE, Member
 
 MEMBERS = [
     # the model
@@ -111,8 +111,8 @@ MEMBERS = [
     Member(
         PLUGIN_UTILS,
         "create_tools_config",
-        "Inherited, through the setup: declares the tools.",
-        "See that ``tool_behavior`` is declared as given.",
+        "Declares the tools: in the setup, and each by itself to find those that cannot be.",
+        "See that ``tool_behavior`` is declared as given, and what is raised for a bad schema.",
         "tests/test_model_names.py::test_tools_are_declared_as_the_user_says_and_not_by_name",
         {"1.6.5": "0c0ef559a4c1", "1.7.1": "35137164441b", "1.8.3": "d18e4859947d"},
     ),
@@ -431,5 +431,14 @@ MEMBERS = [
         "Fill in what is new.",
         "tests/test_upstream_behaviours.py::test_text_and_audio_end_at_generation_complete",
         {"1.6.5": "67c0ea5a1f7e"},
+    ),
+    # the SDK
+    Member(
+        SDK_LIVE,
+        "AsyncSession.send_context_update",
+        "Called where it is there, to change tools and instructions in place.",
+        "See that it takes both, whole, and that an empty list takes all tools away.",
+        "tests/test_context_update.py::test_a_change_in_place_costs_no_connection",
+        {"1.6.5": ABSENT, "1.8.3": "e026c14da35d"},
     ),
 ]
