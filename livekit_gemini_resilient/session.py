@@ -374,6 +374,7 @@ class RealtimeSession(PluginSession):
                 dial.handle,
                 announces_history=announces_history,
                 as_accepted=self._conversation.repeats_setup,
+                without=self._conversation.functions_left_out,
             )
         except Exception as e:
             self._failure = e
@@ -385,6 +386,7 @@ class RealtimeSession(PluginSession):
             announces_history=announces_history,
             is_new=self._is_new_setup,
             new_functions=self._new_functions,
+            functions=self._functions_in_setup,
         )
         self._receive(setup)
         started = time.perf_counter()

@@ -134,7 +134,12 @@ class PluginSession(plugin.RealtimeSession):
     # ------------------------------------------------------------ the connection
 
     def _connect(
-        self, handle: str | None, *, announces_history: bool, as_accepted: bool
+        self,
+        handle: str | None,
+        *,
+        announces_history: bool,
+        as_accepted: bool,
+        without: frozenset[str],
     ) -> AbstractAsyncContextManager[AsyncSession]:
         """A connection that is set up from the options, tools and instructions as they are now.
 
@@ -142,6 +147,7 @@ class PluginSession(plugin.RealtimeSession):
             handle: Resume from here; ``None`` for a fresh session.
             announces_history: Client content comes first, as history.
             as_accepted: Set it up as the last one that was accepted, if there is one.
+            without: Functions that are not declared otherwise, by name.
 
         Raises:
             Exception: Whatever upstream raises for tools or options that it cannot express.
@@ -150,6 +156,8 @@ class PluginSession(plugin.RealtimeSession):
             self._setup, self._declared = self._accepted
         else:
             self._setup, self._declared = self._settings(), self._tools.copy()
+            if without:
+                self._leave_out(self._setup, without)
         self._withdrawn = frozenset()
         self._session_resumption_handle = handle
         config = self._setup.model_copy()
@@ -161,6 +169,17 @@ class PluginSession(plugin.RealtimeSession):
     def _settings(self) -> types.LiveConnectConfig:
         """The setup as it is now, but for the handle and the history."""
         return self._build_connect_config().model_copy(update={"session_resumption": None})
+
+    def _leave_out(self, setup: types.LiveConnectConfig, names: frozenset[str]) -> None:
+        """Declare a setup's functions but for some."""
+        for tool in setup.tools or ():
+            if isinstance(tool, types.Tool) and tool.function_declarations:
+                kept = [d for d in tool.function_declarations if d.name not in names]
+                tool.function_declarations = kept or None
+        setup.tools = [t for t in setup.tools or () if t != types.Tool()]
+        functions = self._tools.function_tools
+        kept_tools = [tool for name, tool in functions.items() if name not in names]
+        self._declared = llm.ToolContext([*kept_tools, *self._tools.provider_tools])
 
     def _why_unusable(self) -> str | None:
         """Why no setup can be made of options, tools and instructions; ``None`` if one can."""
@@ -203,6 +222,13 @@ class PluginSession(plugin.RealtimeSession):
         declared = self._declared.function_tools if self._declared else {}
         accepted = self._accepted[1].function_tools if self._accepted else {}
         return frozenset(name for name, tool in declared.items() if accepted.get(name) != tool)
+
+    @property
+    def _functions_in_setup(self) -> tuple[tuple[str, ...], ...]:
+        """Names of the functions in each entry of the setup's tools, in order."""
+        tools = (self._setup.tools if self._setup else None) or ()
+        declared = (getattr(tool, "function_declarations", None) or () for tool in tools)
+        return tuple(tuple(each.name or "" for each in entry) for entry in declared)
 
     def _set_active(self, connection: AsyncSession | None) -> None:
         """Keep ``_active_session`` true to the facts: inherited code reads it."""

@@ -225,6 +225,11 @@ class Conversation:
         return self.link.settings.as_accepted
 
     @property
+    def functions_left_out(self) -> frozenset[str]:
+        """Functions that the next setup is not to declare, if it is another."""
+        return self.link.settings.left_out
+
+    @property
     def generation_completed(self) -> bool:
         """Whether the model has said all that it has to say for now."""
         return self.turn.state is TurnState.GENERATION_COMPLETED or self.turn.generation is None
@@ -472,6 +477,8 @@ class Conversation:
         if self.link.state is LinkState.SETTLING and now >= self._telling.settled_at:
             self.ledger.settle_failed(self.link.number)
             self.link.settled()
+        if self.link.tries_settings():
+            self._rotation.request(RestartCause.TOOLS, call_open=False, now=now)
         if self.link.is_up and self._rotation.due(self._situation, now=now):
             self._out.append(self.link.close())
         if self.link.state is not LinkState.OPEN:

@@ -184,6 +184,8 @@ class SetupBuilt:
     """Whether it carries anything that no accepted setup of this conversation did."""
     new_functions: frozenset[str] = frozenset()
     """Functions in it that are new or have changed since a setup was accepted, by name."""
+    functions: tuple[tuple[str, ...], ...] = ()
+    """Names of the functions in each entry of its ``tools``, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
