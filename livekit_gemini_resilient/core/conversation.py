@@ -31,6 +31,7 @@ from .effects import (
 )
 from .errors import SettingsRefused, ToolsUnusable
 from .events import (
+    Activity,
     AudienceChanged,
     Connected,
     ConnectionLost,
@@ -59,6 +60,7 @@ from .reports import Report, Started, TurnEnded
 from .requests import Requests
 from .rotation import HANDLE_GRACE, RestartWhen, Rotation, Situation, ToolUpdate
 from .speech import Speech
+from .suspects import Kind, Suspects
 from .telling import Telling
 from .transitions import Transitions
 from .turn import TurnTracker
@@ -126,6 +128,7 @@ class Conversation:
             patience=options.max_defer,
         )
         self._requests = Requests()
+        self._suspects = Suspects()
         self._audience = Audience(patience=options.reply_timeout)
         self._asking = Asking(
             options=options,
@@ -134,6 +137,7 @@ class Conversation:
             prompts=self._prompts,
             tools_block=tools_block,
             may_stay_silent=may_stay_silent,
+            suspects=self._suspects,
         )
         self._speech = Speech(
             ledger=self.ledger,
@@ -154,6 +158,7 @@ class Conversation:
             prompts=self._prompts,
             observed=self._observed,
             speech=self._speech,
+            suspects=self._suspects,
             tools_block=tools_block,
         )
 
@@ -270,7 +275,8 @@ class Conversation:
             case ToolsLeftOut(names=names, reason=reason):
                 self._out.append(ReportError(error=ToolsUnusable(names, reason), recoverable=True))
             case InstructionsChanged(text=text):
-                if self._prompts.can_inform and not self._held_by_call:
+                refused = self._suspects.guilty(Kind.INSTRUCTIONS)
+                if self._prompts.can_inform and not self._held_by_call and not refused:
                     self._telling.instructions = text
                 else:
                     # a model that waits for a tool takes no content, and its answer is to obey
@@ -316,6 +322,7 @@ class Conversation:
         self._transitions.frame_received(now=now)
         self._updated = False
         self._prompts.frame_received()
+        self._suspects.frame_received()
         called = frame.calls
         # a call that is delivered or issued again is no sign of the model
         new_input = self._speech.asked_on == self.link.number or bool(frame.user_words)
@@ -452,14 +459,31 @@ class Conversation:
         elif event.code in FRAME_REFUSED and self.link.is_up and not self._telling.may_be_refused:
             self._prompts.connection_refused()
         self._updated = False
-        self._telling.connection_lost(invalid=event.code == _INVALID and self.link.is_up)
+        by_input = self._blame(event.code if self.link.is_up else None)
         self.ledger.connection_closed(self.link.number)
         self._asking.connection_lost()
-        self.uplink.connection_lost(event.unsent)
+        self.uplink.connection_lost(event.unsent, refused=by_input)
         self._requests.ride_on(self.uplink.asks)
         self._out += self.link.lost(event, now=now)
         if self.link.has_ended:
             self._give_up("the connection was lost")
+
+    def _blame(self, code: int | None) -> bool:
+        """Find out what closed the connection, if it was a frame of ours, and do without it.
+
+        Returns:
+            Whether it can only have been the caller's audio or video.
+        """
+        refused = code in FRAME_REFUSED
+        by_result = self._telling.connection_lost(refused=refused, invalid=code == _INVALID)
+        by_input = refused and not by_result and not self._suspects.any
+        kind = self._suspects.connection_lost(refused=refused and not by_result)
+        if kind is not None:
+            self._observed.absolved()
+        if kind is Kind.ACTIVITY:
+            self.uplink.give_up_activity()
+        self._out += self._asking.refused(kind)
+        return by_input
 
     def _give_up(self, why: str, *, handed_over: bool = False) -> None:
         self._out += self._requests.fail(why, "start a new session")
@@ -496,6 +520,8 @@ class Conversation:
                 self._out += self._asking.activity_ends(
                     piece.request, came_first=self.turn.at_rest, now=now
                 )
+            if piece.activity is Activity.START:
+                self._suspects.wrote(Kind.ACTIVITY, str(self.uplink.activities))
             self._out.append(SendInput(piece=piece))
 
     def _speak_up(self, now: float) -> None:

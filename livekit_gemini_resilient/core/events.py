@@ -89,6 +89,11 @@ class Turn:
     parts: tuple[object, ...]
     """Text, or parts that only the adapter understands."""
 
+    @property
+    def has_pictures(self) -> bool:
+        """Whether there is anything but text."""
+        return not all(isinstance(part, str) for part in self.parts)
+
 
 class RestartCause(Enum):
     """Why the connection is to be replaced on purpose."""

@@ -11,7 +11,8 @@ the same with a caller's handle      FRESH    an expired handle looks like that;
 first dial, HTTP 400, 401, 403, 404  FATAL    bad key, path or model (HTTP semantics)
 handle offered, closed at once       FRESH    1007 on a rejected resume (observed, one report)
 closed for responses that settle     RETRY    inferred: it was our frame, not the handle
-any other close, time-out or abort   RETRY    with the handle that is left, if any
+any other close, time-out or abort   RETRY    with the handle that is left, if any; what was written
+                                              last is not repeated for ever, see ``suspects``
 budget used up                       FATAL    bound
 ===================================  =======  ==================================================
 

@@ -22,6 +22,10 @@ from .history import History
 from .prompts import Prompts
 from .record import Record, Reply, Route
 from .speech import Speech
+from .suspects import Kind, Suspects
+
+_SPARED = 2
+"""Closes with 1008 that a result is forgiven: one for each way of telling it but the last."""
 
 
 class Telling:
@@ -34,6 +38,7 @@ class Telling:
         prompts: Puts things into words.
         observed: What this server is known to do.
         speech: Told when something was put before the model.
+        suspects: Told what was written.
         tools_block: Whether the model waits for results before it says anything else.
     """
 
@@ -46,6 +51,7 @@ class Telling:
         prompts: Prompts,
         observed: Observed,
         speech: Speech,
+        suspects: Suspects,
         tools_block: bool,
     ) -> None:
         self._options = options
@@ -56,6 +62,7 @@ class Telling:
         self._settled_late = False
         self._on_trial = False
         self._speech = speech
+        self._suspects = suspects
         self.tools_block = tools_block
         self._last_sign = 0.0
         self._batch_until: float | None = None
@@ -88,18 +95,30 @@ class Telling:
         says nothing about the words that went with it."""
         return self._on_trial
 
-    def connection_lost(self, *, invalid: bool) -> None:
-        """The connection ended; ``invalid`` if the server refused what it had been sent.
+    def connection_lost(self, *, refused: bool, invalid: bool) -> bool:
+        """The connection ended.
 
         What closed a connection straight away is not sent again by any route. Words are given a
-        second chance, since it may be the way of saying them that was refused.
+        second chance, since it may be the way of saying them that was refused; and 1008 is no sure
+        sign, since it also comes at random after a response (observed).
+
+        Args:
+            refused: By a code that refuses a frame.
+            invalid: By the code that says that the bytes of one are invalid.
+
+        Returns:
+            Whether a result is to blame.
         """
         self._on_trial = False
+        blamed = False
         for record in self._unproven.values():
-            record.refusals += invalid
-            if record.result is not None and record.refusals > (record.route is Route.SAY):
+            record.refusals += refused
+            spared = int(record.route is Route.SAY) if invalid else _SPARED
+            if record.result is not None and record.refusals > spared:
                 record.result = wording.refused(record.result)
+                blamed = True
         self._unproven.clear()
+        return blamed
 
     # ------------------------------------------------------------ telling
 
@@ -147,8 +166,13 @@ class Telling:
         """
         told = tuple(map(self._as_told, items))
         skip = self._ledger.untold - {r.call.call_id for r in quiet}
-        turns, ids = self._history.missing(told, skip=skip)
+        skip |= self._suspects.guilty(Kind.MESSAGE)
+        bare = self._suspects.guilty(Kind.PICTURES)
+        turns, ids = self._history.missing(told, skip=skip, bare=bare)
         self._history.sent(ids)
+        pictures = (i for i, t in zip(ids, turns, strict=True) if t.has_pictures)
+        self._suspects.wrote(Kind.PICTURES, *pictures)
+        self._suspects.wrote(Kind.MESSAGE, *ids)
         others = (r for r in quiet if r.call.call_id not in ids)
         notes = [wording.exchange(r.call, r.result) for r in others if r.result is not None]
         return (*turns, *(Turn(role="user", parts=(note,)) for note in notes))
@@ -176,6 +200,7 @@ class Telling:
         if self.instructions is not None:
             system = Turn(role="system", parts=(wording.clean(self.instructions),))
             effects.append(SendContent(turns=(system,), turn_complete=False))
+            self._suspects.wrote(Kind.INSTRUCTIONS, "")
             self.instructions = None
         records = self._to_say(connection, now)
         due = [r for r in records if r.reply is Reply.DUE]
