@@ -242,7 +242,7 @@ class Asking:
             return self._prompts.say(due, turns)
         if self.owed:
             self._answer, self._asked_at = Answer.ASKED_FOR, now
-            self._suspects.wrote(Kind.ANSWER, "")
+            self._suspects.wrote(Kind.ANSWER, "", now=now)
             return self._prompts.answer_caller(self._begun, turns)
         return self._prompts.inform(turns)
 
@@ -267,7 +267,7 @@ class Asking:
         assert isinstance(trigger, SendContent | SendText)
         assert isinstance(otherwise, SendContent | SendText | None)
         number = self._requests.mark_written(now=now, came_first=came_first and not due)
-        self._suspects.wrote(Kind.REQUEST, str(number))
+        self._suspects.wrote(Kind.REQUEST, str(number), now=now)
         return [*before, SendRequest(request=number, frame=trigger, otherwise=otherwise)]
 
     # ------------------------------------------------------------ what does not come

@@ -324,7 +324,7 @@ class Conversation:
                     piece.request, came_first=self.turn.at_rest, now=now
                 )
             if piece.activity is Activity.START:
-                self._suspects.wrote(Kind.ACTIVITY, str(self.uplink.activities))
+                self._suspects.wrote(Kind.ACTIVITY, str(self.uplink.activities), now=now)
             self._out.append(SendInput(piece=piece))
 
     def _speak_up(self, now: float) -> None:

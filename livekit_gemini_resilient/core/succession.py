@@ -75,7 +75,7 @@ class Succession:
         out = self._reception.let_go(speaking=False, now=now)
         out += self._reception.show(parts.turn.connection_lost(), now=now)
         self._learn_from(event)
-        blamed, by_input = self._blame(event.code if link.is_up else None)
+        blamed, by_input = self._blame(event.code if link.is_up else None, now)
         out += blamed
         evidence.connection_closed(parts.ledger, link.number)
         parts.asking.connection_lost()
@@ -98,7 +98,7 @@ class Succession:
                 parts.prompts.connection_refused()
         settings.sent_in_place = False
 
-    def _blame(self, code: int | None) -> tuple[list[Effect], bool]:
+    def _blame(self, code: int | None, now: float) -> tuple[list[Effect], bool]:
         """Find out what closed the connection, if it was a frame of ours, and do without it.
 
         Returns:
@@ -106,8 +106,8 @@ class Succession:
         """
         parts, refused = self._parts, code in FRAME_REFUSED
         by_result = parts.telling.connection_lost(refused=refused, invalid=code == _INVALID)
-        by_input = refused and not by_result and not parts.suspects.any
-        kind = parts.suspects.connection_lost(refused=refused and not by_result)
+        by_input = refused and not by_result and not parts.suspects.any(now=now)
+        kind = parts.suspects.connection_lost(refused=refused and not by_result, now=now)
         if kind is not None:
             parts.observed.absolved()
         if kind is Kind.ACTIVITY:

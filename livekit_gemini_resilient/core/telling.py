@@ -157,13 +157,16 @@ class Telling:
         record = self._ledger.get(call_id)
         return record is not None and record.result is None
 
-    def _missing(self, items: tuple[HistoryItem, ...], quiet: Sequence[Record]) -> tuple[Turn, ...]:
+    def _missing(
+        self, items: tuple[HistoryItem, ...], quiet: Sequence[Record], now: float
+    ) -> tuple[Turn, ...]:
         """What this connection does not know; once this was called, it is told.
 
         Args:
             items: The chat context.
             quiet: Results that are owed and want no reply: told in the order of the context, or
                 after it.
+            now: In loop seconds.
         """
         told = tuple(map(self._as_told, items))
         skip = self._ledger.untold - {r.call.call_id for r in quiet}
@@ -172,8 +175,8 @@ class Telling:
         turns, ids = self._history.missing(told, skip=skip, bare=bare)
         self._history.sent(ids)
         pictures = (i for i, t in zip(ids, turns, strict=True) if t.has_pictures)
-        self._suspects.wrote(Kind.PICTURES, *pictures)
-        self._suspects.wrote(Kind.MESSAGE, *ids)
+        self._suspects.wrote(Kind.PICTURES, *pictures, now=now)
+        self._suspects.wrote(Kind.MESSAGE, *ids, now=now)
         others = (r for r in quiet if r.call.call_id not in ids)
         notes = [wording.exchange(r.call, r.result) for r in others if r.result is not None]
         return (*turns, *(Turn(role="user", parts=(note,)) for note in notes))
@@ -201,14 +204,14 @@ class Telling:
         if self.instructions is not None:
             system = Turn(role="system", parts=(wording.clean(self.instructions),))
             effects.append(SendContent(turns=(system,), turn_complete=False))
-            self._suspects.wrote(Kind.INSTRUCTIONS, "")
+            self._suspects.wrote(Kind.INSTRUCTIONS, "", now=now)
             self.instructions = None
         records = self._to_say(connection, now)
         due = [r for r in records if r.reply is Reply.DUE]
         if not (self._prompts.can_inform or due or speaks):
             # it waits for the next words that ask the model to speak, and goes out with them
             return effects, (), ()
-        turns = self._missing(items, [r for r in records if r.reply is not Reply.DUE])
+        turns = self._missing(items, [r for r in records if r.reply is not Reply.DUE], now)
         self._ledger.said(records, connection)
         if records:
             self._told([r.result for r in records if r.result is not None], now)

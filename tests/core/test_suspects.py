@@ -13,7 +13,7 @@ from livekit_gemini_resilient.core.events import (
     ReplyRequested,
     RestartCause,
 )
-from livekit_gemini_resilient.core.suspects import Kind, Suspects
+from livekit_gemini_resilient.core.suspects import WITHIN, Kind, Suspects
 
 from .driver import Driver, call, result
 from .test_asking import connected, heard
@@ -27,8 +27,8 @@ def refused_twice(*kinds: Kind) -> Kind | None:
     blamed: Kind | None = None
     for _ in range(2):
         for kind in kinds:
-            suspects.wrote(kind, "1")
-        blamed = suspects.connection_lost(refused=True)
+            suspects.wrote(kind, "1", now=0.0)
+        blamed = suspects.connection_lost(refused=True, now=1.0)
     return blamed
 
 
@@ -48,23 +48,31 @@ def test_a_server_that_speaks_clears_what_was_written() -> None:
     """And so does a connection that is lost otherwise."""
     suspects = Suspects()
     for _ in range(3):
-        suspects.wrote(Kind.MESSAGE, "1")
+        suspects.wrote(Kind.MESSAGE, "1", now=0.0)
         suspects.frame_received()
-        assert not suspects.any
-        assert suspects.connection_lost(refused=True) is None
-        suspects.wrote(Kind.MESSAGE, "1")
-        assert suspects.connection_lost(refused=False) is None
+        assert not suspects.any(now=1.0)
+        assert suspects.connection_lost(refused=True, now=1.0) is None
+        suspects.wrote(Kind.MESSAGE, "1", now=0.0)
+        assert suspects.connection_lost(refused=False, now=1.0) is None
     assert not suspects.guilty(Kind.MESSAGE)
 
 
 def test_only_what_was_written_both_times_is_to_blame() -> None:
     """A third thing is not."""
     suspects = Suspects()
-    suspects.wrote(Kind.MESSAGE, "1", "2")
-    suspects.connection_lost(refused=True)
-    suspects.wrote(Kind.MESSAGE, "2", "3")
-    assert suspects.connection_lost(refused=True) is Kind.MESSAGE
+    suspects.wrote(Kind.MESSAGE, "1", "2", now=0.0)
+    suspects.connection_lost(refused=True, now=1.0)
+    suspects.wrote(Kind.MESSAGE, "2", "3", now=0.0)
+    assert suspects.connection_lost(refused=True, now=1.0) is Kind.MESSAGE
     assert suspects.guilty(Kind.MESSAGE) == {"2"}
+
+
+def test_a_close_long_after_the_last_words_says_nothing_against_them() -> None:
+    """A proxy ends idle connections with 1008."""
+    suspects = Suspects()
+    for _ in range(3):
+        suspects.wrote(Kind.MESSAGE, "1", now=0.0)
+        assert suspects.connection_lost(refused=True, now=WITHIN + 1.0) is None
 
 
 def refuse(driver: Driver, code: int, times: int) -> None:
