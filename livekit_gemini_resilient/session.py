@@ -371,6 +371,7 @@ class RealtimeSession(PluginSession):
         lost = await connection.run(
             announces_history=self._can_announce_history and self._conversation.announces_history,
             as_accepted=self._conversation.repeats_setup,
+            without=self._conversation.functions_left_out,
             dial_timeout=self._resilience.dial_timeout,
         )
         self._failure = connection.failure

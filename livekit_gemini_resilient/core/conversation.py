@@ -31,6 +31,7 @@ from .effects import (
 )
 from .errors import SettingsRefused, ToolsUnusable
 from .events import (
+    Activity,
     AudienceChanged,
     Connected,
     ConnectionLost,
@@ -56,6 +57,7 @@ from .parts import assemble
 from .reception import Reception
 from .rotation import ToolUpdate
 from .succession import Succession
+from .suspects import Kind
 
 
 class Conversation:
@@ -103,6 +105,7 @@ class Conversation:
         self._intake, self._audience, self._caller = parts.intake, parts.audience, parts.caller
         self._speech, self._telling, self._prompts = parts.speech, parts.telling, parts.prompts
         self._asking, self._requests = parts.asking, parts.requests
+        self._suspects = parts.suspects
         self._rotation, self._transitions = parts.rotation, parts.transitions
         self._floor = Floor(parts)
         self._reception = Reception(parts)
@@ -180,6 +183,11 @@ class Conversation:
         return self.link.settings.as_accepted
 
     @property
+    def functions_left_out(self) -> frozenset[str]:
+        """Functions that the next setup is not to declare, if it is another."""
+        return self.link.settings.left_out
+
+    @property
     def generation_completed(self) -> bool:
         """Whether the model has said all that it has to say for now."""
         return self._floor.generation_completed
@@ -226,7 +234,8 @@ class Conversation:
 
     def _instructions_changed(self, event: InstructionsChanged, now: float) -> None:
         # a model that waits for a tool takes no content, and its answer is to obey
-        if event.by_turn and self._prompts.can_inform and not self._floor.content_waits:
+        may = self._prompts.can_inform and not self._suspects.guilty(Kind.INSTRUCTIONS)
+        if event.by_turn and may and not self._floor.content_waits:
             self._telling.instructions = event.text
             return
         cause, unusable, in_place = RestartCause.INSTRUCTIONS, event.unusable, event.in_place
@@ -301,6 +310,8 @@ class Conversation:
         if self.link.state is LinkState.SETTLING and now >= self._telling.settled_at:
             evidence.settle_failed(self.ledger, self.link.number)
             self.link.settled()
+        if self.link.tries_settings():
+            self._rotation.request(RestartCause.TOOLS, call_open=False, now=now)
         if self.link.is_up and self._rotation.due(self._floor.situation, now=now):
             self._out.append(self.link.close())
         if self.link.state is not LinkState.OPEN:
@@ -319,6 +330,8 @@ class Conversation:
                 self._out += self._asking.activity_ends(
                     piece.request, came_first=self.turn.at_rest, now=now
                 )
+            if piece.activity is Activity.START:
+                self._suspects.wrote(Kind.ACTIVITY, str(self.uplink.activities), now=now)
             self._out.append(SendInput(piece=piece))
 
     def _speak_up(self, now: float) -> None:

@@ -89,6 +89,11 @@ class Turn:
     parts: tuple[object, ...]
     """Text, or parts that only the adapter understands."""
 
+    @property
+    def has_pictures(self) -> bool:
+        """Whether there is anything but text."""
+        return not all(isinstance(part, str) for part in self.parts)
+
 
 class RestartCause(Enum):
     """Why the connection is to be replaced on purpose."""
@@ -184,6 +189,8 @@ class SetupBuilt:
     """Whether it carries anything that no accepted setup of this conversation did."""
     new_functions: frozenset[str] = frozenset()
     """Functions in it that are new or have changed since a setup was accepted, by name."""
+    functions: tuple[tuple[str, ...], ...] = ()
+    """Names of the functions in each entry of its ``tools``, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

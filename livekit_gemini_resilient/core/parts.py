@@ -23,6 +23,7 @@ from .prompts import Prompts
 from .requests import Requests
 from .rotation import RestartWhen, Rotation
 from .speech import Speech
+from .suspects import Suspects
 from .telling import Telling
 from .transitions import Transitions
 from .turn import TurnTracker
@@ -53,6 +54,8 @@ class Parts:
     """Words of ours."""
     requests: Requests
     """The ``generate_reply`` under way."""
+    suspects: Suspects
+    """What may have closed a connection."""
     asking: Asking
     """What the model is asked for."""
     telling: Telling
@@ -80,6 +83,7 @@ def assemble(
 ) -> Parts:
     """Make the parts of one conversation; the arguments are those of ``Conversation``."""
     ledger, history, requests, prompts = Ledger(), History(), Requests(), Prompts(observed)
+    suspects = Suspects()
     asking = Asking(
         options=options,
         ledger=ledger,
@@ -87,6 +91,7 @@ def assemble(
         prompts=prompts,
         settings=link.settings,
         may_stay_silent=may_stay_silent,
+        suspects=suspects,
     )
     speech = Speech(
         ledger=ledger,
@@ -105,6 +110,7 @@ def assemble(
         observed=observed,
         speech=speech,
         settings=link.settings,
+        suspects=suspects,
     )
     return Parts(
         options=options,
@@ -121,6 +127,7 @@ def assemble(
         speech=speech,
         prompts=prompts,
         requests=requests,
+        suspects=suspects,
         asking=asking,
         telling=telling,
         transitions=Transitions(

@@ -36,6 +36,7 @@ class Reception:
         parts.telling.frame_received(now=now)
         parts.transitions.frame_received(now=now)
         parts.prompts.frame_received()
+        parts.suspects.frame_received()
         parts.link.settings.frame_received()
         out = self.show(parts.turn.receive(self._stripped(frame, now), now=now), now=now)
         self._cancelled(frame)

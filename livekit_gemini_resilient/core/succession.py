@@ -16,6 +16,7 @@ from .link import LinkState
 from .parts import Parts
 from .reception import Reception
 from .recovery import FRAME_REFUSED
+from .suspects import Kind
 
 _INVALID = 1007
 """Close code by which the service refuses the bytes of a frame (observed)."""
@@ -78,10 +79,11 @@ class Succession:
         out += self._reception.let_go(now=now)
         out += self._reception.show(parts.turn.connection_lost(), now=now)
         self._learn_from(event)
-        parts.telling.connection_lost(invalid=event.code == _INVALID and link.is_up)
+        blamed, by_input = self._blame(event.code if link.is_up else None, now)
+        out += blamed
         evidence.connection_closed(parts.ledger, link.number)
         parts.asking.connection_lost()
-        parts.uplink.connection_lost(event.unsent)
+        parts.uplink.connection_lost(event.unsent, refused=by_input)
         parts.requests.ride_on(parts.uplink.asks)
         out += link.lost(event, now=now)
         if link.has_ended:
@@ -99,6 +101,22 @@ class Succession:
             elif parts.link.is_up and not parts.telling.may_be_refused:
                 parts.prompts.connection_refused()
         settings.sent_in_place = False
+
+    def _blame(self, code: int | None, now: float) -> tuple[list[Effect], bool]:
+        """Find out what closed the connection, if it was a frame of ours, and do without it.
+
+        Returns:
+            What follows, and whether it can only have been the caller's audio or video.
+        """
+        parts, refused = self._parts, code in FRAME_REFUSED
+        by_result = parts.telling.connection_lost(refused=refused, invalid=code == _INVALID)
+        by_input = refused and not by_result and not parts.suspects.any(now=now)
+        kind = parts.suspects.connection_lost(refused=refused and not by_result, now=now)
+        if kind is not None:
+            parts.observed.absolved()
+        if kind is Kind.ACTIVITY:
+            parts.uplink.give_up_activity()
+        return parts.asking.refused(kind), by_input
 
     def given_up(self, why: str, *, handed_over: bool = False) -> list[Effect]:
         """There will be no other connection: what becomes of all that waits for one.

@@ -158,6 +158,11 @@ class Profile:
     """Names of functions whose schemas the server does not take: a setup that declares one is
     refused with 1007, and that is no breach (observed of schemas that it cannot read)."""
 
+    names_refused_function: bool = True
+    """Whether the reason of that refusal says where the first of them stands in the setup, as in
+    ``Unknown name "const" at 'setup.tools[0].function_declarations[5].parameters'``, or is the one
+    for any invalid argument (both observed; which schema gets which is not documented)."""
+
     foreign_response: Literal["ignore", "answer", "empty_turn", "swallow", 1007, 1008] = "ignore"
     """What a response meets whose call was issued on another connection, or never.
 

@@ -28,6 +28,7 @@ from livekit_gemini_resilient.core.events import (
     ToolCall,
     VoiceDetected,
 )
+from livekit_gemini_resilient.core.suspects import Kind
 from livekit_gemini_resilient.options import ResilienceOptions
 
 from .driver import Driver, call, result
@@ -370,7 +371,12 @@ class Hostile(RuleBasedStateMachine):
         assert not waiting, "a reply was neither given nor refused"
         times = Counter(WORD.findall(QUOTE.sub("", driver.server.live.text)))
         told = "\n".join(str(part) for item in driver.items for part in item.parts)
+        # what may have closed two connections is not told again
+        left_out = driver.conversation._suspects.guilty(Kind.MESSAGE)
+        refused = "".join(i.text for i in driver.items if i.item_id in left_out)
         for word in WORD.findall(told):
+            if word in WORD.findall(refused):
+                continue
             # whether a handle covers a message that nobody reacted to cannot be known: such a
             # message may be told again, but is never lost
             most = 2 if word.startswith("m") else 1
