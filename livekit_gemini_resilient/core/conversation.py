@@ -119,6 +119,7 @@ class Conversation:
             when=RestartWhen(options.restart_when),
             max_defer=options.max_defer,
             margin=options.go_away_margin,
+            max_age=options.max_connection_age,
         )
         self._transitions = Transitions(
             names=options.transition_names,
@@ -420,6 +421,7 @@ class Conversation:
             return
         from_outside = self.link.resumed and not self.link.ever_opened
         self._out += self.link.opened(now=now)
+        self._rotation.connection_opened(now=now)
         self._telling.sign(now=now)
         self.history.connection_opened(resumed=self.link.resumed)
         if self.history.is_replaced:
@@ -484,6 +486,8 @@ class Conversation:
         if self._may_speak_up:
             self._speak_up(now)
         self._prompts.history_is_told()
+        if self._holds_input:
+            return
         for piece in self.uplink.drain():
             if piece.request is not None:
                 self._out += self._asking.activity_ends(
@@ -548,6 +552,13 @@ class Conversation:
         return self._held_by_call and not self._rotation.waits_for_no_call
 
     @property
+    def _holds_input(self) -> bool:
+        """Whether what the caller says waits for a tool. Not the end of an activity that asks for a
+        reply: LiveKit withholds the tool's result until that reply has ended."""
+        wanted = self._options.hold_input_during_call and self.uplink.asks is None
+        return wanted and self._tools_block and self._call_open
+
+    @property
     def _blocked(self) -> bool:
         """Whether words of ours would reach a server that is busy, or about to be left."""
         busy = self.ledger.reply_due or self._audience.is_away
@@ -584,6 +595,7 @@ class Conversation:
             call_open=self._call_open,
             reply_due=(self._reply_coming and not self._withheld) or self._asking.asked,
             settling=self.link.state is LinkState.SETTLING,
+            resumable=self.link.handle is not None,
             handle_until=0.0 if self.history.is_covered else self.turn.ended_at + HANDLE_GRACE,
         )
 

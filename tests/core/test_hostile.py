@@ -70,6 +70,7 @@ class Hostile(RuleBasedStateMachine):
         has_ids=st.booleans(),
         during=st.sampled_from(["fail", "interim"]),
         patience=st.sampled_from([5.0, 60.0, None]),
+        holds=st.booleans(),
     )
     def begin(
         self,
@@ -78,10 +79,14 @@ class Hostile(RuleBasedStateMachine):
         has_ids: bool,
         during: str,
         patience: float | None,
+        holds: bool,
     ) -> None:
         """A conversation whose first connection is up."""
         options = ResilienceOptions(
-            restart_when=when, reply_during_call=during, tool_answer_timeout=patience
+            restart_when=when,
+            reply_during_call=during,
+            tool_answer_timeout=patience,
+            hold_input_during_call=holds,
         )
         self.has_ids = has_ids
         self.driver = Driver(options, max_retry=10_000, **server)
