@@ -54,7 +54,7 @@ from .history import History
 from .intake import Intake
 from .link import Link, LinkState
 from .prompts import Prompts
-from .recovery import FRAME_REFUSED
+from .recovery import FRAME_REFUSED, YOUNG
 from .reports import Report, Started, TurnEnded
 from .requests import Requests
 from .rotation import HANDLE_GRACE, RestartWhen, Rotation, Situation, ToolUpdate
@@ -83,6 +83,7 @@ class Conversation:
         observed: What this server is known to do.
         may_stay_silent: Whether the model may leave the caller without an answer.
         final_at_reply: See ``Speech``.
+        young: See ``recovery.YOUNG``.
     """
 
     def __init__(
@@ -98,9 +99,14 @@ class Conversation:
         observed: Observed | None = None,
         may_stay_silent: bool = False,
         final_at_reply: bool = False,
+        young: float = YOUNG,
     ) -> None:
         self.link = Link(
-            handle=handle, max_retry=max_retry, retry_interval=retry_interval, random=random
+            handle=handle,
+            max_retry=max_retry,
+            retry_interval=retry_interval,
+            random=random,
+            young=young,
         )
         self.ledger = Ledger()
         self.history = History()
