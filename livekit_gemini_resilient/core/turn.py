@@ -70,7 +70,6 @@ class TurnTracker:
     Args:
         trailing_quiet: Seconds after the last frame at which a generation that trails a call ends.
         transcript_grace: Seconds for which words may trail ``generationComplete``.
-        tools_block: Whether the model waits for results before it says anything else.
         stalled_after: Seconds without a frame after which a turn is taken to be over; longer than
             the pauses of healthy replies.
     """
@@ -89,7 +88,6 @@ class TurnTracker:
         *,
         trailing_quiet: float,
         transcript_grace: float,
-        tools_block: bool,
         stalled_after: float,
     ) -> None:
         self.state = TurnState.IDLE
@@ -97,7 +95,6 @@ class TurnTracker:
         """When the server last ended a turn, in loop seconds."""
         self._trailing_quiet = trailing_quiet
         self._transcript_grace = transcript_grace
-        self.tools_block = tools_block
         self._stalled_after = stalled_after
         self._numbers = 0
         self._open: _Open | None = None
@@ -157,9 +154,14 @@ class TurnTracker:
         may_stall = self.state in MAY_STALL
         self._stalls_at = now + self._stalled_after if may_stall else None
 
-    def answered(self, *, now: float) -> Iterator[Report]:
-        """Every call of this connection has been answered."""
-        if self.state is TurnState.TRAILING and not self.tools_block:
+    def answered(self, *, model_waits: bool, now: float) -> Iterator[Report]:
+        """Every call of this connection has been answered.
+
+        Args:
+            model_waits: The model says nothing more before it has the answers.
+            now: Loop seconds.
+        """
+        if self.state is TurnState.TRAILING and not model_waits:
             # the model did not wait: what it is saying goes on, and is not about the result
             self.state, self._deadline = TurnState.GENERATING, None
             self._stalls_at = now + self._stalled_after
