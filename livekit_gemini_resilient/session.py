@@ -67,10 +67,16 @@ class RealtimeSession(PluginSession):
         realtime_model: The model whose options are copied.
         resilience: Times and limits.
         observed: What the server is known to do; shared by the sessions of a model.
+        young: See ``recovery.YOUNG``.
     """
 
     def __init__(
-        self, realtime_model: PluginModel, resilience: ResilienceOptions, observed: Observed
+        self,
+        realtime_model: PluginModel,
+        resilience: ResilienceOptions,
+        observed: Observed,
+        *,
+        young: float,
     ) -> None:
         super().__init__(realtime_model)
         self._resilience = resilience
@@ -84,6 +90,7 @@ class RealtimeSession(PluginSession):
             observed=observed,
             may_stay_silent=self._may_stay_silent,
             final_at_reply=not stamps_words(),
+            young=young,
         )
         self._effects: deque[Effect] = deque()
         self._carrying_out = False

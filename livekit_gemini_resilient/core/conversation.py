@@ -55,6 +55,7 @@ from .floor import Floor
 from .link import Link, LinkState
 from .parts import assemble
 from .reception import Reception
+from .recovery import YOUNG
 from .rotation import ToolUpdate
 from .succession import Succession
 from .suspects import Kind
@@ -73,6 +74,7 @@ class Conversation:
         observed: What this server is known to do.
         may_stay_silent: Whether the model may leave the caller without an answer.
         final_at_reply: See ``Speech``.
+        young: See ``recovery.YOUNG``.
     """
 
     def __init__(
@@ -87,9 +89,14 @@ class Conversation:
         observed: Observed | None = None,
         may_stay_silent: bool = False,
         final_at_reply: bool = False,
+        young: float = YOUNG,
     ) -> None:
         link = Link(
-            handle=handle, max_retry=max_retry, retry_interval=retry_interval, random=random
+            handle=handle,
+            max_retry=max_retry,
+            retry_interval=retry_interval,
+            random=random,
+            young=young,
         )
         parts = assemble(
             options,
@@ -325,7 +332,7 @@ class Conversation:
         if self._floor.may_speak_up:
             self._speak_up(now)
         self._prompts.history_is_told()
-        for piece in self.uplink.drain():
+        for piece in () if self._floor.holds_input else self.uplink.drain():
             if piece.request is not None:
                 self._out += self._asking.activity_ends(
                     piece.request, came_first=self.turn.at_rest, now=now

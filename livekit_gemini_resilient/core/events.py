@@ -110,6 +110,8 @@ class RestartCause(Enum):
     """Messages that the server has were removed or edited."""
     GO_AWAY = "go_away"
     """The server announced that it will close the connection."""
+    AGE = "age"
+    """The connection is as old as the user lets it become."""
 
 
 class Activity(Enum):

@@ -80,6 +80,14 @@ class Floor:
         return self.held_by_call and not self._parts.rotation.waits_for_no_call
 
     @property
+    def holds_input(self) -> bool:
+        """Whether what the caller says waits for a tool. Not the end of an activity that asks for a
+        reply: LiveKit withholds the tool's result until that reply has ended."""
+        parts = self._parts
+        wanted = parts.options.hold_input_during_call and parts.uplink.asks is None
+        return wanted and parts.link.settings.tools_block and self.call_open
+
+    @property
     def in_transition(self) -> bool:
         """Whether the tool of a transition runs, or its result was not told yet."""
         parts = self._parts
@@ -130,6 +138,7 @@ class Floor:
             call_open=self.call_open,
             reply_due=(self._reply_coming and not self.withheld) or parts.asking.asked,
             settling=parts.link.state is LinkState.SETTLING,
+            resumable=parts.link.handle is not None,
             handle_until=0.0 if covered else parts.turn.ended_at + HANDLE_GRACE,
         )
 

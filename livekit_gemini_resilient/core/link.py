@@ -84,6 +84,7 @@ class Link:
         max_retry: How many dials may follow a failed one before the conversation is given up.
         retry_interval: Seconds between the first of them; see ``recovery.backoff``.
         random: Makes a number from 0 to 1, for the jitter of the back-off.
+        young: See ``recovery.YOUNG``.
     """
 
     def __init__(
@@ -93,6 +94,7 @@ class Link:
         max_retry: int,
         retry_interval: float,
         random: Callable[[], float],
+        young: float = recovery.YOUNG,
     ) -> None:
         self.state = LinkState.DOWN
         self.number = 0
@@ -108,6 +110,7 @@ class Link:
         self._max_retry = max_retry
         self._retry_interval = retry_interval
         self._random = random
+        self._young = young
         self._opened_at: float | None = None
         self._attempts = 0
 
@@ -180,7 +183,7 @@ class Link:
             invalid=event.invalid,
             first=not self.ever_opened,
             resumed=self.resumed,
-            young=alive < recovery.YOUNG,
+            young=self._opened_at is None or alive < self._young,
             settling=self.state is LinkState.SETTLING,
             new_settings=self._opened_at is None
             and (event.invalid or self.settings.are_new(self.number)),

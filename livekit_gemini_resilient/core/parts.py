@@ -139,6 +139,7 @@ def assemble(
             when=RestartWhen(options.restart_when),
             max_defer=options.max_defer,
             margin=options.go_away_margin,
+            max_age=options.max_connection_age,
         ),
         audience=Audience(patience=options.reply_timeout),
         caller=Caller(patience=options.max_defer),

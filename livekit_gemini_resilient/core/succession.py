@@ -50,6 +50,7 @@ class Succession:
             return []
         from_outside = link.resumed and not link.ever_opened
         out = link.opened(now=now)
+        parts.rotation.connection_opened(now=now)
         parts.telling.sign(now=now)
         parts.history.connection_opened(resumed=link.resumed)
         if parts.history.is_replaced:

@@ -73,6 +73,7 @@ class Hostile(RuleBasedStateMachine):
         during=st.sampled_from(["fail", "interim"]),
         patience=st.sampled_from([5.0, 60.0, None]),
         transitions=st.sampled_from([(), ("lookup",)]),
+        holds=st.booleans(),
     )
     def begin(
         self,
@@ -82,6 +83,7 @@ class Hostile(RuleBasedStateMachine):
         during: str,
         patience: float | None,
         transitions: tuple[str, ...],
+        holds: bool,
     ) -> None:
         """A conversation whose first connection is up."""
         options = ResilienceOptions(
@@ -89,6 +91,7 @@ class Hostile(RuleBasedStateMachine):
             reply_during_call=during,
             tool_answer_timeout=patience,
             transition_tools=transitions,
+            hold_input_during_call=holds,
         )
         self.has_ids = has_ids
         self.driver = Driver(options, max_retry=10_000, **server)
