@@ -44,6 +44,8 @@ def read(message: types.LiveServerMessage, session: PluginSession, connection: i
         audio=_audio(content),
         text=session._transcript_of(content),
         user_words=(words.text or "") if words else "",
+        at_work=bool(content.model_turn and content.model_turn.parts)
+        or content.output_transcription is not None,
         calls=_calls(message.tool_call, session),
         calls_refused=CALLS_REFUSED if session._refuses_calls else None,
         removed_functions=session._removed_functions,

@@ -144,6 +144,8 @@ class ServerFrame:
     """What belongs in the transcript of the model's speech: no thoughts."""
     user_words: str = ""
     """The next piece of what the caller was heard to say."""
+    at_work: bool = False
+    """It brought something of the model's that is neither heard nor shown, such as a thought."""
     calls: tuple[ToolCall, ...] = ()
     """Function calls, in order."""
     calls_refused: str | None = None
@@ -168,6 +170,14 @@ class ServerFrame:
     """Seconds until the server closes the connection, if it announced that."""
     usage: object | None = None
     """Token counts, passed through to the metrics."""
+
+    @property
+    def is_sign_of_life(self) -> bool:
+        """Whether the model or the caller did anything. Handles, token counts, notices and empty
+        messages come from a server whose model is mute as well."""
+        model = self.audio or self.text or self.at_work or self.calls or self.interrupted
+        ends = self.generation_complete or self.turn_complete
+        return bool(model or ends or self.user_words or self.cancelled or self.cancels_unnamed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,9 +70,10 @@ class Telling:
         """The server showed life, or was asked for some."""
         self._last_sign = now
 
-    def frame_received(self, *, now: float) -> None:
+    def frame_received(self, *, is_sign_of_life: bool, now: float) -> None:
         """The server said something after what it was told: it did not choke on that."""
-        self._last_sign = now
+        if is_sign_of_life:
+            self._last_sign = now
         self._unproven.clear()
         if self._on_trial:
             self._on_trial = False
