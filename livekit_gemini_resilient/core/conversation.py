@@ -216,7 +216,7 @@ class Conversation:
             case ReplyWithdrawn(request=request):
                 self._requests.withdraw(request)
             case InputPushed():
-                self.uplink.push(event)
+                self.uplink.push(event, at_once=self.link.state is LinkState.OPEN)
 
     def _restart_requested(self, event: RestartRequested, now: float) -> None:
         if event.unusable is not None:

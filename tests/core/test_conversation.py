@@ -676,6 +676,21 @@ def test_input_waits_until_the_exchanges_left_open_are_settled() -> None:
     assert pieces == ["a", "b"]
 
 
+@pytest.mark.parametrize("kept", [0.0, 0.03])
+def test_audio_for_an_open_connection_is_written_however_little_is_kept(kept: float) -> None:
+    """Promise 5: ``input_buffer`` bounds what waits for a connection, and nothing else."""
+    driver = Driver(ResilienceOptions(input_buffer=kept))
+    driver.connect()
+    pieces = [InputPushed(payload=n, seconds=0.05) for n in range(3)]
+    for piece in pieces:
+        driver.feed(piece)
+    assert driver.written == [SendInput(piece=piece) for piece in pieces]
+    assert driver.conversation.uplink.dropped_seconds == 0.0
+    driver.lose()
+    driver.feed(pieces[0])
+    assert driver.conversation.uplink.dropped_seconds == 0.05
+
+
 def test_words_of_ours_are_not_taken_for_the_caller() -> None:
     """Newer families repeat realtime text as if the caller had said it (observed)."""
     driver = conversation(handle="fresh", foreign="ignored")
