@@ -171,6 +171,7 @@ class Link:
             first=not self.ever_opened,
             resumed=self.resumed,
             young=alive < recovery.YOUNG,
+            opened=self._opened_at is not None,
             settling=self.state is LinkState.SETTLING,
             new_settings=self._opened_at is None
             and (event.invalid or self.settings.are_new(self.number)),
