@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any
@@ -84,11 +85,12 @@ def _calls(
 
 
 def _seconds(duration: str | None) -> float:
-    """A protobuf duration such as ``"50s"``; 0 where it is missing or cannot be read."""
+    """A protobuf duration such as ``"50s"``; ``math.inf`` where it is missing or unreadable."""
     try:
-        return max(0.0, float((duration or "0").rstrip("s")))
+        seconds = float((duration or "").rstrip("s"))
     except ValueError:
-        return 0.0
+        return math.inf
+    return math.inf if math.isnan(seconds) else max(0.0, seconds)
 
 
 def failure_code(error: BaseException) -> int | None:

@@ -167,7 +167,8 @@ class ServerFrame:
     handle: str | None = None
     """A resumption handle, if this frame brought a usable one."""
     time_left: float | None = None
-    """Seconds until the server closes the connection, if it announced that."""
+    """Seconds until the server closes the connection, if it announced that; ``math.inf`` if it did
+    not say when."""
     usage: object | None = None
     """Token counts, passed through to the metrics."""
 
