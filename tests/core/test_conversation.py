@@ -710,6 +710,22 @@ def test_input_waits_until_the_exchanges_left_open_are_settled() -> None:
     assert pieces == ["a", "b"]
 
 
+def test_a_restart_in_a_pause_waits_for_the_words_that_trail_the_audio() -> None:
+    """B17: they belong to what was said; the wait for them has its own end."""
+    driver = Driver(ResilienceOptions(restart_when="pause"))
+    driver.connect()
+    driver.server.send(1, audio=(b"\x00\x00",), text="s1.")
+    driver.server.send(1, generation_complete=True)
+    driver.server.send(1, text=" s2.")
+    driver.deliver(frames=1)
+    driver.request_restart(RestartCause.OPTIONS)
+    driver.deliver()
+    assert driver.up == 1
+    driver.elapse(0.3)
+    assert driver.ended == [("s1. s2.", False)]
+    assert driver.closing == 1
+
+
 @pytest.mark.parametrize("kept", [0.0, 0.03])
 def test_audio_for_an_open_connection_is_written_however_little_is_kept(kept: float) -> None:
     """Promise 5: ``input_buffer`` bounds what waits for a connection, and nothing else."""
