@@ -212,6 +212,8 @@ class RealtimeSession(PluginSession):
         listening = super().on(event, callback)
         listener = handover.Listener.of(callback) if event == "generation_created" else None
         if listener is not None:
+            if self._listener is not None:
+                self._listener.leave()
             self._listener = listener
             listener.agent_session.on("conversation_item_added", self._item_added)
             self._receive(AudienceChanged(handed_over=listener.take()))
@@ -234,6 +236,7 @@ class RealtimeSession(PluginSession):
     async def _close(self) -> None:
         if self._listener is not None:
             self._listener.agent_session.off("conversation_item_added", self._item_added)
+            self._listener.leave()
         await self._stop_main_task()
         self._arm()
         self._effects.clear()
