@@ -139,7 +139,8 @@ class TurnTracker:
         """Read one frame of the present connection."""
         if frame.interrupted:
             yield from self._interrupt(now)
-        if frame.user_words:
+        if frame.user_words.strip() or (frame.user_words and not self._words_over):
+            # a blank between words is one of them; by itself it is nobody's turn
             yield from self._words(frame.user_words, now)
         for data in frame.audio:
             yield from self._content(Sign.AUDIO, data, "", now)

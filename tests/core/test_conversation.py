@@ -710,6 +710,23 @@ def test_input_waits_until_the_exchanges_left_open_are_settled() -> None:
     assert pieces == ["a", "b"]
 
 
+@pytest.mark.parametrize("blank", [" ", "\n"])
+def test_a_blank_that_was_heard_is_nobodys_turn(blank: str) -> None:
+    """It stops no playout, is no message and asks for no answer; between words it is one."""
+    driver = Driver()
+    driver.connect()
+    driver.server.send(1, user_words=blank)
+    driver.deliver()
+    driver.elapse(30.0)
+    assert (driver.speech_starts, driver.ended, driver.items) == (0, [], [])
+    assert driver.server.live.prompts == []
+    for words in ("Good", blank, "morning"):
+        driver.server.send(1, user_words=words)
+    driver.server.speak(1, ())
+    driver.deliver()
+    assert driver.items[0].parts == (f"Good{blank}morning",)
+
+
 def test_a_restart_in_a_pause_waits_for_the_words_that_trail_the_audio() -> None:
     """B17: they belong to what was said; the wait for them has its own end."""
     driver = Driver(ResilienceOptions(restart_when="pause"))
