@@ -21,9 +21,9 @@ the next state for each pair; what is done on the way stands in ``TurnTracker``.
   interrupted turn is not the end of what came after (``_owed_ends`` counts them).
 * A turn may end and say that the interaction goes on (``interactionStatus``): what follows
   continues it. That is no safe point until the server is idle or the turn stalls.
-* A turn in which nothing arrives for ``stalled_after`` seconds is taken to be over, since nothing
-  is put before the model while it lasts: a reply that stops in the middle is cut, the caller's
-  unanswered words are closed. Its end may still come, and is owed.
+* A turn in which no sign of life arrives for ``stalled_after`` seconds is taken to be over, since
+  nothing is put before the model while it lasts: a reply that stops in the middle is cut, the
+  caller's unanswered words are closed. Its end may still come, and is owed.
 
 Which frame belongs where after an interruption is a judgement, made here and nowhere else.
 """
@@ -70,7 +70,7 @@ class TurnTracker:
     Args:
         trailing_quiet: Seconds after the last frame at which a generation that trails a call ends.
         transcript_grace: Seconds for which words may trail ``generationComplete``.
-        stalled_after: Seconds without a frame after which a turn is taken to be over; longer than
+        stalled_after: Seconds without a sign of life after which a turn is over; longer than
             the pauses of healthy replies.
     """
 
@@ -139,7 +139,8 @@ class TurnTracker:
         """Read one frame of the present connection."""
         if frame.interrupted:
             yield from self._interrupt(now)
-        if frame.user_words:
+        if frame.user_words.strip() or (frame.user_words and not self._words_over):
+            # a blank between words is one of them; by itself it is nobody's turn
             yield from self._words(frame.user_words, now)
         for data in frame.audio:
             yield from self._content(Sign.AUDIO, data, "", now)
@@ -151,8 +152,10 @@ class TurnTracker:
             yield from self._complete(now)
         if frame.turn_complete:
             yield from self._turn_end(now, more_follows=frame.more_follows)
-        may_stall = self.state in MAY_STALL
-        self._stalls_at = now + self._stalled_after if may_stall else None
+        if self.state not in MAY_STALL:
+            self._stalls_at = None
+        elif self._stalls_at is None or frame.is_sign_of_life:
+            self._stalls_at = now + self._stalled_after
 
     def answered(self, *, model_waits: bool, now: float) -> Iterator[Report]:
         """Every call of this connection has been answered.
