@@ -7,6 +7,7 @@ from . import versions as versions  # checks them, before anything is built on u
 from .core.behaviour import Behaviour
 from .core.effects import Outcome, ReportOutcome
 from .core.errors import (
+    CallerUnanswered,
     ConfigurationError,
     ConnectionFailed,
     ReplyRefused,
@@ -16,7 +17,8 @@ from .core.errors import (
     SettingsRefused,
     ToolsUnusable,
 )
-from .core.rotation import RestartWhen
+from .core.requests import ReplyDuringCall
+from .core.rotation import RestartWhen, ToolUpdate
 from .install import install, uninstall
 from .model import RealtimeModel
 from .options import ResilienceOptions
@@ -26,11 +28,13 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Behaviour",
+    "CallerUnanswered",
     "ConfigurationError",
     "ConnectionFailed",
     "Outcome",
     "RealtimeModel",
     "RealtimeSession",
+    "ReplyDuringCall",
     "ReplyRefused",
     "ReportOutcome",
     "ResilienceError",
@@ -39,6 +43,7 @@ __all__ = [
     "ResultUnanswered",
     "SessionFailed",
     "SettingsRefused",
+    "ToolUpdate",
     "ToolsUnusable",
     "__version__",
     "install",

@@ -167,7 +167,11 @@ class ResilienceOptions:
             value = getattr(self, option.name)
             if value is None and option.name in may_be_none:
                 continue
-            _check_number(option.name, value, zero=option.name in may_be_zero)
+            zero = option.name in may_be_zero
+            if not _is_number(value, zero=zero):
+                expected = "a finite number of 0 or more" if zero else "a finite number above 0"
+                expected += ", or None" if option.name in may_be_none else ""
+                raise ConfigurationError(option.name, value, expected)
         if not isinstance(self.max_result_bytes, int):
             raise ConfigurationError("max_result_bytes", self.max_result_bytes, "a whole number")
 
@@ -179,8 +183,10 @@ class ResilienceOptions:
     def _check_names(self) -> None:
         names = self.transition_tools
         listed = not isinstance(names, str | bytes) and isinstance(names, Collection)
-        if names != "all" and not (listed and all(isinstance(name, str) for name in names)):
-            raise ConfigurationError("transition_tools", names, 'names of tools, or "all"')
+        named = listed and all(isinstance(name, str) and name != "all" for name in names)
+        if names != "all" and not named:
+            expected = 'a list or tuple of names of tools, or "all" by itself'
+            raise ConfigurationError("transition_tools", names, expected)
 
     def _check_choice(self, name: str, choices: type[Enum]) -> None:
         value = getattr(self, name)
@@ -191,9 +197,8 @@ class ResilienceOptions:
             raise ConfigurationError(name, value, f"one of {names}") from None
 
 
-def _check_number(name: str, value: object, *, zero: bool) -> None:
-    expected = "a finite number of 0 or more" if zero else "a finite number above 0"
+def _is_number(value: object, *, zero: bool) -> bool:
+    """Whether a value is a finite number above 0, or, where ``zero`` may be, of 0 or more."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ConfigurationError(name, value, expected)
-    if value < 0 or (value == 0 and not zero):
-        raise ConfigurationError(name, value, expected)
+        return False
+    return value > 0 or (zero and value == 0)

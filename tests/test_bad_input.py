@@ -11,7 +11,7 @@ from google.genai import types
 from livekit.agents import function_tool, llm
 
 import livekit_gemini_resilient
-from livekit_gemini_resilient import RealtimeModel, ResilienceOptions
+from livekit_gemini_resilient import RealtimeModel, ResilienceError, ResilienceOptions
 from livekit_gemini_resilient.testing import Call, GeminiLiveServer, Say
 
 from .direct import connected, output_of
@@ -392,9 +392,15 @@ async def first_error(model: RealtimeModel) -> Exception:
     return error
 
 
+def errors(of: type[Exception] = ResilienceError) -> list[str]:
+    """Names of a kind of error and of all that are of its kind."""
+    return [of.__name__, *(name for kind in of.__subclasses__() for name in errors(kind))]
+
+
 def test_public_names_are_sorted_and_documented() -> None:
-    """``__all__`` is what there is."""
+    """``__all__`` is what there is, and no error can only be caught by its private place."""
     names = livekit_gemini_resilient.__all__
     assert sorted(names) == list(names)
     assert all(getattr(livekit_gemini_resilient, name) for name in names)
+    assert set(errors()) <= set(names)
     assert ResilienceOptions.__doc__

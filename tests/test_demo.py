@@ -94,6 +94,7 @@ def test_demo_exits_with_one_if_ours_fails(
         ["demo", "--profile", "4-live"],
         ["demo", "--patience", "0"],
         ["demo", "--patience", "long"],
+        ["demo", "--long", "--fault", "drop"],
     ],
     ids=" ".join,
 )
@@ -125,7 +126,7 @@ def test_a_missing_extra_is_named_in_one_line() -> None:
     assert (demo.returncode, demo.stdout) == (2, "")
     [line] = demo.stderr.splitlines()
     assert line.endswith(
-        'pip install "livekit-gemini-resilient[testing]", or -e ".[testing]" in a clone'
+        'pip install -e ".[testing]" in a clone, "/path/to/clone[testing]" elsewhere'
     )
 
 

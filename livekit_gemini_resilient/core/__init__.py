@@ -11,10 +11,10 @@ Where a question lives:
 ``delivery``        which result does the model have, and is a reply to it still due?
 ``evidence``        what of the wire says that a result arrived?
 ``record``          one call and what became of it
-``telling``         how does a result reach the model on this connection?
+``telling``         how does a result reach the model, and how long is an effect waited for?
 ``turn``            whose turn is it, and which generation does a frame belong to?
 ``turn_state``      the states of a turn, and what leads from one to the next
-``rotation``        may the connection be replaced now?
+``rotation``        may the connection be replaced now, and by when must it (``goAway``, age)?
 ``caller``          is the caller speaking, as far as anybody here can hear?
 ``transitions``     when does a tool run whose effect is another prompt or agent?
 ``settings``        which settings does the next setup carry, and what did the last one declare?

@@ -12,15 +12,15 @@ import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ..testing.extra import advice
 from .faults import FAULTS
 
 if TYPE_CHECKING:
     from .play import Played
 
-_EXTRA = ("trustme", "websockets", "yaml")
-"""What the simulator needs beyond the package's own dependencies."""
-
 _DEFAULT_PROFILE = "2.5-native-audio"
+
+_DEFAULT_FAULT = next(iter(FAULTS))
 
 _DEFAULT_PATIENCE = 4.0
 """Seconds. A model that answers does so within 1 s here."""
@@ -36,7 +36,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help="the google plugin and this package in the same call, side by side",
         description="Leads the same call with the google plugin's model and with this package's, "
         "on a simulated Gemini Live server: no key, no network. Exits with 0 if this package's "
-        "model answered the tool result exactly once and the call went on, else with 1.",
+        "model answered the tool result exactly once and the call went on (with --long: if it "
+        "lost nothing), else with 1.",
     )
     parser.add_argument(
         "--profile",
@@ -47,9 +48,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument(
         "--fault",
         choices=FAULTS,
-        default=next(iter(FAULTS)),
         metavar="NAME",
-        help="what happens in mid-turn (default: %(default)s)",
+        help=f"what happens in mid-turn (default: {_DEFAULT_FAULT}); not with --long",
     )
     parser.add_argument(
         "--patience",
@@ -84,12 +84,10 @@ def _run(chosen: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     try:
         from ..testing import PROFILES
     except ModuleNotFoundError as missing:
-        if missing.name not in _EXTRA:
+        what = advice(missing)
+        if what is None:
             raise
-        install = 'pip install "livekit-gemini-resilient[testing]", or -e ".[testing]" in a clone'
-        print(
-            f"the demo needs the simulator ({missing.name} is missing): {install}", file=sys.stderr
-        )
+        print(what, file=sys.stderr)
         return 2
     if chosen.list:
         apis = {"gemini": "Gemini API", "vertex": "Vertex AI"}
@@ -99,8 +97,11 @@ def _run(chosen: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         return 0
     if chosen.profile not in PROFILES:
         parser.error(f"argument --profile: {chosen.profile!r} is none of {', '.join(PROFILES)}")
+    if chosen.long and chosen.fault is not None:
+        parser.error("argument --fault: not with --long, which has faults of its own")
     if chosen.long:
         return _run_long(chosen)
+    chosen.fault = chosen.fault or _DEFAULT_FAULT
     with _quiet():
         plain, ours = asyncio.run(_play_both(chosen))
     _print_report(chosen, plain, ours)

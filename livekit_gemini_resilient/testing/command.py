@@ -6,23 +6,24 @@ import argparse
 import asyncio
 import contextlib
 import errno
+import json
 import signal
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from .compare import compare
 from .play import RecordingServer
 from .profiles import PROFILES, profile_named
 from .recording import RecordingError, load
-from .script import CHUNK_SECONDS, Say
+from .script import CHUNK_SECONDS, Call, Say
 from .server import GeminiLiveServer
 
-_SCRIPT = [
-    Say("Hello, this is the simulator.", audio_seconds=1.6),
-    Say("I have heard you, and this is all I can say.", audio_seconds=2.4),
-]
+_GREETING = Say("Hello, this is the simulator.", audio_seconds=1.6)
+
+_ANSWER = Say("I have heard you, and this is all I can say.", audio_seconds=2.4)
 
 _PORT_ERRORS = {errno.EADDRINUSE: "is in use", errno.EACCES: "is reserved"}
 
@@ -68,14 +69,20 @@ def connecting(server: GeminiLiveServer, certificate: str) -> list[str]:
     environment = f"SSL_CERT_FILE={certificate}"
     if server.profile.api == "gemini":
         arguments, environment = options, f"{environment} GOOGLE_API_KEY=any"
+        imports = ["from google.genai.types import HttpOptions"]
     else:
         arguments = (
             'vertexai=True, project="any", location="us-central1", '
             f'credentials=Credentials(token="any"), {options}'
         )
+        imports = [
+            "from google.genai.types import HttpOptions",
+            "from google.oauth2.credentials import Credentials",
+        ]
     return [
         f"{server.url} speaks like {server.profile.label}. Ctrl-C ends it.",
         "To connect an agent of another process, construct its model as",
+        *(f"  {line}" for line in imports),
         f"  RealtimeModel({arguments})",
         "and start it, trusting this server and no other, with",
         f"  {environment} python agent.py",
@@ -95,7 +102,10 @@ async def compare_all(paths: Sequence[Path], profile: str) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status: 0 for success, 1 for failure, 2 for bad usage."""
-    chosen = _parser().parse_args(arguments)
+    parser = _parser()
+    chosen = parser.parse_args(arguments)
+    if chosen.command == "serve" and chosen.arguments is not None and chosen.call is None:
+        parser.error("argument --arguments: only with --call")
     try:
         if chosen.command == "compare":
             return asyncio.run(compare_all(chosen.recording, chosen.profile))
@@ -118,7 +128,7 @@ def _parser() -> argparse.ArgumentParser:
                 "serve",
                 "run a server with a simple endless script",
                 "Runs a server that says one of two sentences to whatever it hears, at the pace of "
-                "speech, and tells how to connect.",
+                "speech, and tells how to connect. With --call it calls a tool before the second.",
                 _SERVER_STATUS,
             ),
             (
@@ -139,6 +149,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     comparing.add_argument("recording", type=Path, nargs="+", help=_RECORDING)
     playing.add_argument("recording", type=Path, help=_RECORDING)
+    serving.add_argument("--call", metavar="NAME", help="a tool of the agent to call")
+    serving.add_argument(
+        "--arguments",
+        type=_arguments,
+        metavar="JSON",
+        help="its arguments, a JSON object (default: none)",
+    )
     for command in (serving, playing):
         command.add_argument(
             "--port", type=_port, default=0, help="to listen on; 0, the default, takes a free one"
@@ -155,6 +172,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _arguments(text: str) -> dict[str, Any]:
+    with contextlib.suppress(json.JSONDecodeError):
+        arguments = json.loads(text)
+        if isinstance(arguments, dict):
+            return arguments
+    raise argparse.ArgumentTypeError(f"{text!r}: expected a JSON object")
+
+
 def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r}: expected a number from 0 to 65535")
@@ -165,8 +190,10 @@ def _server(chosen: argparse.Namespace) -> GeminiLiveServer:
     if chosen.command == "play":
         exchanges = load(chosen.recording)
         return RecordingServer(exchanges, profile=chosen.profile, port=chosen.port)
+    call = [Call(chosen.call, chosen.arguments or {})] if chosen.call else []
+    script = [_GREETING, *call, _ANSWER]
     return GeminiLiveServer(
-        _SCRIPT, profile=chosen.profile, port=chosen.port, pace=CHUNK_SECONDS, repeat=True
+        script, profile=chosen.profile, port=chosen.port, pace=CHUNK_SECONDS, repeat=True
     )
 
 

@@ -13,7 +13,7 @@ def advice(missing: ModuleNotFoundError) -> str | None:
     """Return what to do about a module that is missing; ``None`` if the extra has none such."""
     if missing.name not in _MODULES:
         return None
-    install = 'pip install "livekit-gemini-resilient[testing]", or -e ".[testing]" in a clone'
+    install = 'pip install -e ".[testing]" in a clone, "/path/to/clone[testing]" elsewhere'
     return f"the simulator needs its extra ({missing.name} is missing): {install}"
 
 

@@ -32,6 +32,7 @@ def test_a_number_that_cannot_work_is_refused(option: str, value: Any) -> None:
     with pytest.raises(ConfigurationError) as caught:
         ResilienceOptions(**{option: value})
     assert str(caught.value).startswith(f"{option}={value!r}: expected a ")
+    assert str(caught.value).endswith("None") is (option in MAY_BE_NONE)
     assert caught.value.option == option
 
 
@@ -97,7 +98,9 @@ def test_options_cannot_be_changed() -> None:
         ResilienceOptions().max_defer = 1.0  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("value", ["", "transfer", b"all", None, 1, [1], ["transfer", None]])
+@pytest.mark.parametrize(
+    "value", ["", "transfer", b"all", None, 1, [1], ["transfer", None], ["all"]]
+)
 def test_transition_tools_are_names_or_all(value: Any) -> None:
     """A single name would be taken for its letters."""
     with pytest.raises(ConfigurationError, match="transition_tools"):

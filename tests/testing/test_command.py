@@ -10,10 +10,9 @@ import ssl
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-from google.genai.types import HttpOptions
-from google.oauth2.credentials import Credentials
 from livekit.plugins.google.realtime import RealtimeModel
 from websockets.asyncio.client import connect
 
@@ -77,6 +76,24 @@ def test_what_is_no_port_is_bad_usage(port: str, capsys: pytest.CaptureFixture[s
     assert f"'{port}': expected a number from 0 to 65535" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--call", "look", "--arguments", "[1]"], "'[1]': expected a JSON object"),
+        (["--call", "look", "--arguments", "{"], "'{': expected a JSON object"),
+        (["--arguments", "{}"], "only with --call"),
+    ],
+)
+def test_arguments_that_no_call_can_have_are_bad_usage(
+    arguments: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The error says what is expected."""
+    with pytest.raises(SystemExit) as exited:
+        main(["serve", *arguments])
+    assert exited.value.code == 2
+    assert reason in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["serve", "compare", "play"])
 def test_help_describes_arguments_exit_statuses_and_the_default_profile(
     command: str, capsys: pytest.CaptureFixture[str]
@@ -132,11 +149,14 @@ async def test_the_model_that_serve_prints_talks_to_it(
     """The expression and the environment, as they are printed, are all that an agent needs."""
     server = GeminiLiveServer([Say("Hi.")], profile=profile, strict=False)
     task, lines = await serving(server)
-    *variables, _, _ = lines[4].split()
+    head = lines.index("and start it, trusting this server and no other, with")
+    *variables, _, _ = lines[head + 1].split()
     for variable in variables:
         monkeypatch.setenv(*variable.split("="))
-    names = {"RealtimeModel": RealtimeModel, "HttpOptions": HttpOptions, "Credentials": Credentials}
-    model: RealtimeModel = eval(lines[2], names)
+    names: dict[str, Any] = {"RealtimeModel": RealtimeModel}
+    *imports, construction = (line.strip() for line in lines[2:head])
+    exec("\n".join(imports), names)
+    model: RealtimeModel = eval(construction, names)
     session = model.session()
     await server.connected()
     await server.caller_says("hello")
@@ -162,7 +182,7 @@ def test_a_signal_ends_the_server_and_removes_its_certificate(number: signal.Sig
         text=True,
     ) as process:
         assert process.stdout is not None
-        lines = [process.stdout.readline() for _ in range(5)]
+        lines = [process.stdout.readline() for _ in range(6)]
         certificate = printed_certificate(lines)
         assert certificate.exists()
         process.send_signal(number)

@@ -9,7 +9,7 @@ import pytest
 
 from livekit_gemini_resilient.testing.extra import advice, raising
 
-INSTALL = 'pip install "livekit-gemini-resilient[testing]", or -e ".[testing]" in a clone'
+INSTALL = 'pip install -e ".[testing]" in a clone, "/path/to/clone[testing]" elsewhere'
 
 
 def run_without(module: str, program: str) -> subprocess.CompletedProcess[str]:
