@@ -13,8 +13,16 @@ from google.genai.live import AsyncSession
 
 from . import wire
 from .context import logger
-from .core.effects import Dial, SendInput, SendRequest
-from .core.events import Connected, ConnectionLost, Event, InputPushed, SetupBuilt
+from .core.effects import Dial, SendInput, SendRequest, UpdateContext
+from .core.events import (
+    Connected,
+    ConnectionLost,
+    Event,
+    InputPushed,
+    RestartCause,
+    RestartRequested,
+    SetupBuilt,
+)
 from .upstream import PluginSession
 
 _MALFORMED_LIMIT = 5
@@ -201,6 +209,9 @@ class Connection:
                     "the SDK cannot express a frame; it is left out",
                     extra={"frame": type(frame).__name__, "lk.pii.error": str(e)},
                 )
+                if isinstance(frame, UpdateContext):
+                    # a new setup carries the change, or shows that nothing can
+                    self._receive(RestartRequested(cause=RestartCause.TOOLS))
 
     async def _read_all(self, connection: AsyncSession) -> None:
         """Hand over every message, for as long as the connection lasts.

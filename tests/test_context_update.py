@@ -6,12 +6,14 @@ import dataclasses
 
 import pytest
 from google.genai.live import AsyncSession
+from livekit.plugins.google.tools import VertexRAGRetrieval
 
 from livekit_gemini_resilient import ResilienceOptions
+from livekit_gemini_resilient.core.errors import SettingsRefused
 from livekit_gemini_resilient.testing import PROFILES as SIMULATED
 from livekit_gemini_resilient.testing import Call, GeminiLiveServer, Say
 
-from .direct import get_time
+from .direct import connected, get_time
 from .stack import ANSWER, EVERY, WEATHER, connected_client, on_call
 
 IN_PLACE = ResilienceOptions(tool_update="context_update")
@@ -64,6 +66,23 @@ async def test_a_server_that_refuses_it_gets_a_new_connection_and_is_remembered(
         await connected_client(call.realtime)
         await server.caller_says("Goodbye.")
         await call.says("Goodbye.")
+
+
+async def test_a_change_that_the_sdk_cannot_express_is_an_error_that_says_so() -> None:
+    """Nothing of the call is lost: what was accepted before goes on."""
+    only_vertex = VertexRAGRetrieval(rag_resources=["projects/1/locations/a/ragCorpora/1"])
+    async with (
+        GeminiLiveServer([Say("Hello.")]) as server,
+        connected(server, resilience=IN_PLACE) as direct,
+    ):
+        await direct.session.update_tools([get_time])
+        await direct.session.update_tools([get_time, only_vertex])
+        await direct.until(
+            lambda: any(isinstance(e.error, SettingsRefused) for e in direct.errors), "the error"
+        )
+        await direct.until(lambda: server.current, "what was accepted before")
+        await server.caller_says("Hello?")
+        await server.replied()
 
 
 async def test_it_is_off_by_default() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from google.genai import types
-from livekit.agents import Agent, function_tool
+from livekit.agents import Agent, function_tool, llm
 
 from livekit_gemini_resilient import ResilienceOptions
 from livekit_gemini_resilient.testing import Call, Gate, GeminiLiveServer, Say
@@ -31,6 +31,9 @@ from .stack import (
 ACCOUNT = "account 4711 is settled"
 """What the tool returns beside the next agent."""
 
+BRIEF = "Be brief."
+"""The instructions of the first agent."""
+
 WELCOME = "Billing here. Your account is settled."
 """What the model says for the next agent."""
 
@@ -38,13 +41,22 @@ WELCOME = "Billing here. Your account is settled."
 class Billing(Agent):
     """The agent that takes over."""
 
-    def __init__(self, *, tools: list[Any], greets: bool) -> None:
-        super().__init__(instructions="You are the billing desk.", tools=tools)
+    def __init__(
+        self,
+        *,
+        tools: list[Any],
+        greets: bool,
+        instructions: str = "You are the billing desk.",
+        chat_ctx: llm.ChatContext | None = None,
+    ) -> None:
+        super().__init__(instructions=instructions, tools=tools, chat_ctx=chat_ctx)
         self._greets = greets
+        self.greeted = asyncio.Event()
 
     async def on_enter(self) -> None:
         if self._greets:
-            self.session.generate_reply(instructions="Welcome the caller.")
+            greeting = self.session.generate_reply(instructions="Welcome the caller.")
+            greeting.add_done_callback(lambda _: self.greeted.set())
 
 
 def transfer_to(
@@ -297,3 +309,41 @@ async def test_a_hand_over_waits_for_a_model_that_goes_on_after_its_call(
         (reply,) = [r for r in server.replies if r.text.strip() == WELCOME]
         assert reply.connection == len(server.connections) == 2
         assert server.times_told(ACCOUNT) == 1
+
+
+@pytest.mark.fault("A9")
+@pytest.mark.parametrize("context", ["kept", "new"])
+@ours_and_plain(on=EVERY)
+async def test_one_reply_greets_and_knows_the_result_when_a_transition_changes_no_setting(
+    profile: str, plain: bool, context: str
+) -> None:
+    """The greeting goes with the result, on this connection, or on that of the new context."""
+
+    @function_tool
+    async def transfer(desk: str) -> Any:
+        """Transfer the caller.
+
+        Args:
+            desk: Where to.
+        """
+        known = call.agent.chat_ctx if context == "kept" else None
+        billing = Billing(tools=[transfer], greets=True, instructions=BRIEF, chat_ctx=known)
+        return billing, ACCOUNT
+
+    script = [Call("transfer", {"desk": "billing"}), Say(WELCOME), Say("Goodbye.")]
+    async with (
+        GeminiLiveServer(script, profile=profile) as server,
+        on_call(server, plain=plain, tools=[transfer], resilience=NAMED) as call,
+    ):
+        await server.caller_says("Is my account settled?")
+        await call.says_within(WELCOME)
+        assert isinstance(call.session.current_agent, Billing)
+        await asyncio.wait_for(call.session.current_agent.greeted.wait(), call.patience)
+        assert call.spoken == [WELCOME]
+        (reply,) = server.replies
+        assert reply.knew(ACCOUNT)
+        assert reply.knew("Welcome the caller.")
+        assert reply.connection == len(server.connections) == (1 if context == "kept" else 2)
+        await server.caller_says("Thank you, goodbye.")
+        await call.says_within("Goodbye.")
+        assert call.errors == []

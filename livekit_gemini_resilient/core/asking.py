@@ -148,6 +148,25 @@ class Asking:
         self._requests.mark_written(now=now)
         return [SendToolResponse(results=tuple(results))]
 
+    def along_with(self, responses: list[Effect], *, now: float) -> list[Effect]:
+        """One reply serves the results that free the model, and a request that waits: what the
+        reply is to be like stands in the last of them. Results that want no reply get none.
+
+        Args:
+            responses: What is about to be written; the model waits for nothing else.
+            now: Loop seconds.
+        """
+        if not self._requests.waiting or not responses:
+            return responses
+        *before, last = responses
+        assert isinstance(last, SendToolResponse)
+        *results, freeing = last.results
+        if not freeing.reply_required:
+            return responses
+        freeing = wording.reply_to(freeing, self._requests.instructions)
+        self._requests.mark_written(now=now)
+        return [*before, SendToolResponse(results=(*results, freeing))]
+
     def activity_ends(self, request: int, *, came_first: bool, now: float) -> list[Effect]:
         """The end of the caller's activity is written, and asks for that ``generate_reply``: what
         the reply is to be about goes before it. See ``put``."""

@@ -17,13 +17,15 @@ class Caller:
     """What was detected of the caller's voice.
 
     Args:
-        patience: Seconds for which speech is waited for at most.
+        patience: Seconds for which speech is waited for at most, pauses in it included: who is not
+            answered asks again.
     """
 
     def __init__(self, *, patience: float) -> None:
         self._patience = patience
         self._speaking = False
         self._until: float | None = None
+        self._at_most = 0.0
 
     @property
     def is_heard(self) -> bool:
@@ -38,7 +40,9 @@ class Caller:
     def detected(self, *, speaking: bool, now: float) -> None:
         """The voice detection says that the caller speaks, or does not."""
         if speaking and not self._speaking:
-            self._until = now + self._patience
+            if self._until is None:
+                self._at_most = now + self._patience
+            self._until = self._at_most
         elif self._speaking and not speaking and self._until is not None:
             self._until = min(self._until, now + HEARD_GRACE)
         self._speaking = speaking

@@ -294,7 +294,10 @@ class Conversation:
             self._out.append(self.link.close())
         if self.link.state is not LinkState.OPEN:
             return
-        self._out += self._telling.respond(self.link.number, withhold=self._floor.withheld, now=now)
+        responses = self._telling.respond(self.link.number, withhold=self._floor.withheld, now=now)
+        if self._floor.reply_follows:
+            responses = self._asking.along_with(responses, now=now)
+        self._out += responses
         if self._requests.waiting and self._floor.holds_requests:
             self._out += self._asking.held_by_call(self.link.number, now=now)
         if not self._floor.call_open:

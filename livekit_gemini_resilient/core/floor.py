@@ -88,6 +88,14 @@ class Floor:
         return wanted and parts.link.settings.tools_block and self.call_open
 
     @property
+    def reply_follows(self) -> bool:
+        """Whether a response frees a model that waited for tools, and leads to the next reply as
+        it is to be from now on."""
+        parts = self._parts
+        waited = parts.link.settings.tools_block and not parts.rotation.requested
+        return waited and not self.call_open
+
+    @property
     def in_transition(self) -> bool:
         """Whether the tool of a transition runs, or its result was not told yet."""
         parts = self._parts

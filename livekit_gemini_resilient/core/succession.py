@@ -67,8 +67,10 @@ class Succession:
     def forget(self, *, now: float) -> None:
         """The server knows what is not part of the conversation any more: a fresh one does not."""
         self._parts.link.handle = None
-        call_open = self._parts.ledger.running
-        self._parts.rotation.request(RestartCause.HISTORY, call_open=call_open, now=now)
+        call_open, transition = self._parts.ledger.running, self._floor.in_transition
+        self._parts.rotation.request(
+            RestartCause.HISTORY, call_open=call_open, now=now, transition=transition
+        )
 
     def lost(self, event: ConnectionLost, *, now: float) -> list[Effect]:
         """A connection ended, or a dial failed."""

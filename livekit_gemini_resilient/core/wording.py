@@ -91,6 +91,13 @@ def interim(answer: ToolResult, instructions: str | None) -> ToolResult:
     return replace(answer, output=clean(f"{answer.output} {wanted}"))
 
 
+def reply_to(result: ToolResult, instructions: str | None) -> ToolResult:
+    """A result with instructions for the reply to it, ``None`` if there are none."""
+    if instructions is None:
+        return result
+    return replace(result, output=f"{result.output}\n{reply_now(instructions)}")
+
+
 def result_line(call: ToolCall, result: ToolResult) -> str:
     """One exchange as text: what was called with what, and what came of it."""
     verb = "failed with" if result.is_error else "returned"

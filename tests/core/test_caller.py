@@ -81,6 +81,27 @@ def test_a_caller_who_does_not_stop_is_waited_for_in_bounded_time(tool: str) -> 
     assert driver.closing == 1
 
 
+def test_a_caller_who_asks_again_and_again_is_waited_for_in_bounded_time() -> None:
+    """A result waits for the new connection: nobody can answer before, and a pause between two
+    questions begins no new wait."""
+    driver = Driver(ResilienceOptions(max_defer=20.0, transition_tools="all"))
+    driver.feed(ContextUpdated(items=()))
+    driver.connect()
+    driver.server.call(1, call("a"))
+    driver.deliver()
+    driver.feed(VoiceDetected(speaking=True))
+    driver.request_restart(RestartCause.OPTIONS)
+    driver.returns(result("a"))
+    began = driver.now
+    while driver.closing is None and driver.now < began + 60.0:
+        driver.feed(VoiceDetected(speaking=True))
+        driver.elapse(1.0)
+        driver.feed(VoiceDetected(speaking=False))
+        driver.elapse(1.0)
+    assert driver.closing == 1
+    assert driver.now - began <= 20.0 + 2.0
+
+
 def test_a_notice_leaves_no_more_time_than_it_says() -> None:
     """The deadline of the server goes before the end of the utterance."""
     driver = speaking()

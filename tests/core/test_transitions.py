@@ -9,8 +9,10 @@ import pytest
 
 from livekit_gemini_resilient.core.effects import Outcome, ReportOutcome, SendToolResponse
 from livekit_gemini_resilient.core.events import (
+    AudienceChanged,
     ContextUpdated,
     InstructionsChanged,
+    ReplyRequested,
     RestartCause,
     ServerFrame,
 )
@@ -269,6 +271,39 @@ def test_the_result_of_a_hand_over_is_left_to_the_agent_that_follows(needs: str)
     assert driver.outcome("a") == [Outcome.REPLIED]
     assert driver.skipped == set()
     assert driver.now - began < driver.options.reply_timeout
+
+
+@pytest.mark.parametrize("instructions", ["Welcome the caller.", None])
+def test_one_reply_serves_the_result_and_an_agent_that_greets(instructions: str | None) -> None:
+    """What the reply is to be like goes with the result, on the connection that stays."""
+    driver = handed_over()
+    driver.listening = True
+    driver.feed(AudienceChanged())
+    driver.feed(ContextUpdated(items=tuple(driver.items)))
+    driver.feed(ReplyRequested(request=7, instructions=instructions))
+    driver.settle()
+    (reply,) = driver.replies("<a=42>")
+    assert driver.server.replies[-1] is reply
+    assert reply.connection == 1
+    assert instructions is None or instructions in driver.server.live.text
+    assert driver.answered == [7]
+    assert driver.outcome("a") == [Outcome.REPLIED]
+
+
+def test_a_greeting_is_asked_for_where_the_result_wants_no_reply() -> None:
+    """The model would not speak about it."""
+    driver = driven(tools_block=True)
+    driver.elapse(0.5)
+    driver.leaves()
+    driver.returns(result("a", reply=False))
+    driver.listening = True
+    driver.feed(AudienceChanged())
+    driver.feed(ContextUpdated(items=tuple(driver.items)))
+    driver.feed(ReplyRequested(request=7, instructions="Welcome the caller."))
+    response = next(e for e in driver.written if isinstance(e, SendToolResponse))
+    assert "Welcome" not in response.results[0].output
+    driver.settle()
+    assert driver.answered == [7]
 
 
 def test_an_agent_that_never_comes_is_not_waited_for_without_end() -> None:
