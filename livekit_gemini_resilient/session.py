@@ -90,7 +90,6 @@ class RealtimeSession(PluginSession):
             handle=self._first_handle,
             max_retry=self._conn_options.max_retry,
             retry_interval=self._conn_options.retry_interval,
-            tools_block=self._tools_block,
             observed=observed,
             may_stay_silent=self._may_stay_silent,
             final_at_reply=not stamps_words(),

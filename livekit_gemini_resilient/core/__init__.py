@@ -9,13 +9,14 @@ Where a question lives:
 ``events``          what the adapter may tell the core
 ``effects``         what the core may ask of the adapter
 ``delivery``        which result does the model have, and is a reply to it still due?
+``evidence``        what of the wire says that a result arrived?
 ``record``          one call and what became of it
 ``telling``         how does a result reach the model on this connection?
 ``turn``            whose turn is it, and which generation does a frame belong to?
 ``turn_state``      the states of a turn, and what leads from one to the next
 ``rotation``        may the connection be replaced now?
 ``transitions``     when does a tool run whose effect is another prompt or agent?
-``settings``        which settings does the next setup carry?
+``settings``        which settings does the next setup carry, and what did the last one declare?
 ``link``            which connection is there, and what follows when it ends?
 ``recovery``        what is to be done about a failure?
 ``intake``          is a function output owed to the model, or is it history?
@@ -28,6 +29,10 @@ Where a question lives:
 ``prompts``         how are words of ours put before the model?
 ``wording``         every sentence that this package puts before a model
 ``errors``          the exceptions, drawn as a tree
-``conversation``    the ties between them: one ``receive``, one ``next_deadline``
+``parts``           which parts has a conversation, and which of them know one another?
+``floor``           may words of ours go out now, and what holds them?
+``reception``       what does one frame of the server change?
+``succession``      what does one connection leave to the next?
+``conversation``    what follows from each event, and in which order are things written?
 ==================  ==========================================================================
 """

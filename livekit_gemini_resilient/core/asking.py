@@ -40,6 +40,7 @@ from .prompts import Prompts
 from .record import Record
 from .reports import Heard, Lack, Missed, Report, Started, TurnEnded
 from .requests import ReplyDuringCall, Requests
+from .settings import Settings
 
 _HELD = (
     "a tool is running and the model waits for its result",
@@ -68,7 +69,7 @@ class Asking:
         ledger: Told when a call is not waited for any more.
         requests: The ``generate_reply`` under way.
         prompts: Puts things into words.
-        tools_block: Whether the model waits for results before it says anything else.
+        settings: What the setup declares.
         may_stay_silent: The user lets the model decide whether to answer (proactive audio).
     """
 
@@ -79,13 +80,13 @@ class Asking:
         ledger: Ledger,
         requests: Requests,
         prompts: Prompts,
-        tools_block: bool,
+        settings: Settings,
         may_stay_silent: bool,
     ) -> None:
         self._timeout = options.reply_timeout
         self._interim = options.reply_during_call is ReplyDuringCall.INTERIM
         self._ledger = ledger
-        self.tools_block = tools_block
+        self._settings = settings
         self._requests = requests
         self._prompts = prompts
         self._may_stay_silent = may_stay_silent
@@ -123,7 +124,7 @@ class Asking:
 
     def _freed(self, connection: int, now: float) -> list[Effect]:
         """A model that waits for tools is freed, by answers that ask for the reply."""
-        if not connection or not self.tools_block or not self._interim:
+        if not connection or not self._settings.tools_block or not self._interim:
             return []
         if not self._ledger.release(connection):
             return []

@@ -27,15 +27,11 @@ Rules that will not fit the two tables:
   issued the call gets the result that way and no other. A later connection gets it as words (the
   *say*), since servers were observed to ignore or to swallow a response to a call that they did
   not issue; where it was resumed it first gets a response that *settles* the dead exchange.
-* A generation that began before the telling proves nothing, nor does an empty turn; nor, where
-  tools do not block, does an answer to the caller's own words in between; nor, where they do,
-  what trails a batch of which another call is still open; nor a call without a word.
+* What proves that a result arrived, and what does not, stands in ``evidence``.
 * A result of a call that was never issued here is owed if it arrives alone; see ``intake``.
 * A call that is not answered in time is answered with "still running", so that a blocking model is
   not mute for good; its result, if it comes, is put into words.
 * A call that is issued again, since a snapshot forgot it, is answered from the first run.
-* A reply that nobody took, since an agent is being replaced by another, is due once more, in words,
-  to whoever listens next; a call that nobody took is answered with an error.
 * Calls without ids are told apart by name and order alone: their responses keep the order.
 * A cancelled call gets no response. If its tool completed all the same, the model is told what
   was done, without being asked for a reply.
@@ -49,10 +45,6 @@ from dataclasses import replace
 from .effects import Outcome
 from .events import ToolCall, ToolResult
 from .record import Known, Record, Reply, Route
-
-_UNHEARD_LIMIT = 3
-"""Replies to one result that may find nobody who takes them: a session that nothing listens to is
-not told the same result for ever."""
 
 
 class Ledger:
@@ -212,7 +204,7 @@ class Ledger:
                 told.append(self._tell(record, connection, Route.RESPONSE))
             elif in_order and record.released:
                 record.responded_on.add(connection)
-                told.append(still_running(_as_asked(record)))
+                told.append(still_running(record.call_as_asked))
             else:
                 unfinished.add(record.call.name)
         return tuple(told)
@@ -238,7 +230,7 @@ class Ledger:
                 continue
             if record.result is None:
                 record.responded_on.add(connection)
-                sent.append(still_running(_as_asked(record)))
+                sent.append(still_running(record.call_as_asked))
             else:
                 sent.append(self._tell(record, connection, Route.SETTLE))
         return tuple(sent)
@@ -253,13 +245,6 @@ class Ledger:
                 record.responded_on.add(connection)
                 sent.append(replace(record.result, call_id=record.asked_as))
         return tuple(sent)
-
-    def settle_failed(self, connection: int) -> None:
-        """The responses that settled had no effect: what they carried is untold."""
-        for record in self:
-            untouched = record.route is Route.SETTLE and record.reply is not Reply.STARTED
-            if untouched and self._is_told(record, connection):
-                record.known = Known.NO
 
     def to_say(self, connection: int) -> tuple[Record, ...]:
         """Records whose results this connection can only be told in words."""
@@ -299,91 +284,6 @@ class Ledger:
         if route is not Route.SAY:
             record.responded_on.add(connection)
         return replace(record.result, call_id=record.asked_as)
-
-    # ------------------------------------------------------------ what the model shows
-
-    def generation_started(self, connection: int, *, about_other: bool) -> tuple[str, ...]:
-        """The model begins to speak.
-
-        Args:
-            connection: Where it does.
-            about_other: It speaks to words of the caller where tools do not block. A result that
-                wants no reply has no other sign than that the model went on.
-
-        Returns:
-            Ids of the results that this generation is evidence for, once it completes.
-        """
-        told = [r for r in self if self._is_told(r, connection)]
-        if about_other:
-            told = [r for r in told if r.reply is Reply.NONE and r.route is not Route.SETTLE]
-        for record in told:
-            if record.reply is Reply.DUE:
-                record.reply = Reply.STARTED
-        return tuple(r.call.call_id for r in told)
-
-    def generation_completed(self, evidence: Iterable[str]) -> list[tuple[str, Outcome]]:
-        """A generation ended by itself; the outcomes that this decides."""
-        return self._close(evidence, interrupted=False)
-
-    def generation_interrupted(self, evidence: Iterable[str]) -> list[tuple[str, Outcome]]:
-        """The caller interrupted a generation: its reply is not owed any more."""
-        return self._close(evidence, interrupted=True)
-
-    def generation_cut(self, evidence: Iterable[str], spoken: str) -> None:
-        """A generation broke off in the middle: the reply is due again, and says so."""
-        for record in self._told_among(evidence):
-            if record.reply is Reply.STARTED:
-                record.reply = Reply.DUE
-                record.spoken = spoken or record.spoken
-
-    def reply_unheard(self, evidence: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Nobody took the generation that spoke about these: the reply is due once more.
-
-        Returns:
-            Ids of results that it is evidence for all the same, since no reply to them is wanted;
-            and ids of those whose replies nobody took ``_UNHEARD_LIMIT`` times, and are given up.
-        """
-        proven: list[str] = []
-        lost: list[str] = []
-        for record in self._told_among(evidence):
-            if record.reply is not Reply.STARTED:
-                proven.append(record.call.call_id)
-                continue
-            record.unheard += 1
-            if record.unheard < _UNHEARD_LIMIT:
-                record.known, record.reply = Known.NO, Reply.DUE
-            else:
-                record.known, record.reply = Known.KNOWN, Reply.DONE
-                lost.append(record.call.call_id)
-        return tuple(proven), tuple(lost)
-
-    def connection_closed(self, connection: int) -> None:
-        """What was told there and not seen to arrive is untold."""
-        for record in self:
-            if self._is_told(record, connection):
-                record.known = Known.NO
-                if record.reply is Reply.STARTED:
-                    record.reply = Reply.DUE
-
-    def _told_among(self, evidence: Iterable[str]) -> Iterator[Record]:
-        for call_id in evidence:
-            record = self._records.get(call_id)
-            if record is not None and record.known is Known.TOLD:
-                yield record
-
-    def _close(self, evidence: Iterable[str], *, interrupted: bool) -> list[tuple[str, Outcome]]:
-        outcomes: list[tuple[str, Outcome]] = []
-        for record in self._told_among(evidence):
-            record.known = Known.KNOWN
-            wanted = record.reply is Reply.STARTED
-            record.reply = Reply.DONE if wanted else record.reply
-            outcome = Outcome.REPLIED if wanted and not interrupted else Outcome.KNOWN
-            outcomes.append((record.call.call_id, outcome))
-        return outcomes
-
-    @staticmethod
-    def _is_told(record: Record, connection: int) -> bool:
-        return record.known is Known.TOLD and record.told_on == connection
 
     # ------------------------------------------------------------ questions
 
@@ -435,14 +335,6 @@ class Ledger:
         """Whether this connection waits for an answer to a call that it issued."""
         return any(r.waits_on(connection) for r in self)
 
-    def expects_reply(self, connection: int) -> bool:
-        """Whether the next words of the model are about what it was told in words of ours."""
-        return any(
-            r.waits_for_reply and r.route is not Route.RESPONSE
-            for r in self
-            if self._is_told(r, connection)
-        )
-
     @property
     def reply_due(self) -> bool:
         """Whether the model was told a result and has not finished speaking about it."""
@@ -452,7 +344,3 @@ class Ledger:
     def untold(self) -> frozenset[str]:
         """Ids of calls whose exchange is not history yet: open, owed, or told without a sign."""
         return frozenset(r.call.call_id for r in self if r.known is not Known.KNOWN)
-
-
-def _as_asked(record: Record) -> ToolCall:
-    return replace(record.call, call_id=record.asked_as)

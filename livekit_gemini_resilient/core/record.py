@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from .events import ToolCall, ToolResult
@@ -99,6 +99,15 @@ class Record:
         """Whether this connection issued the call and waits for a response to it."""
         asked = self.issued_on == connection and not self.cancelled
         return asked and connection not in self.responded_on
+
+    def is_told_on(self, connection: int) -> bool:
+        """Whether the model was told it there and was not seen to know it."""
+        return self.known is Known.TOLD and self.told_on == connection
+
+    @property
+    def call_as_asked(self) -> ToolCall:
+        """The call with the id under which the server waits for the answer."""
+        return replace(self.call, call_id=self.asked_as)
 
     @property
     def is_silent(self) -> bool:

@@ -1,4 +1,4 @@
-"""Which settings does the next setup carry: those of now, or those that were accepted last?
+"""Which settings does the next setup carry, and what did the last one declare?
 
 A setup is all or nothing: one schema that the server does not take costs every tool. In
 mid-conversation the settings before are known to work, so what is new is tried, suspected, and
@@ -39,6 +39,9 @@ class Settings:
 
     def __init__(self) -> None:
         self.state = SettingsState.CURRENT
+        self.sent_in_place = False
+        """Whether a change was written to the present connection, and nothing shows yet that the
+        server took it."""
         self._built: SetupBuilt | None = None
         self._blamed: frozenset[str] = frozenset()
         self._why = ""
@@ -48,6 +51,12 @@ class Settings:
         """Whether the next setup is to be the one that was accepted last."""
         return self.state is not SettingsState.CURRENT
 
+    @property
+    def tools_block(self) -> bool:
+        """Whether the last setup declares that the model waits for tool results before it says
+        anything else."""
+        return self._built is None or self._built.tools_block
+
     def are_new(self, connection: int) -> bool:
         """Whether this connection's setup carries anything that no accepted one did."""
         built = self._built
@@ -56,6 +65,10 @@ class Settings:
     def changed(self) -> None:
         """Something else is to be declared from now on."""
         self.state = SettingsState.CURRENT
+
+    def frame_received(self) -> None:
+        """The server said something after a change that was sent in place: it took it."""
+        self.sent_in_place = False
 
     def built(self, setup: SetupBuilt) -> None:
         """A setup is on its way."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from . import reports, wording
+from . import evidence, reports, wording
 from .asking import Asking
 from .delivery import Ledger
 from .effects import (
@@ -29,6 +29,7 @@ from .effects import (
 from .events import ToolCall
 from .history import History
 from .requests import Requests
+from .settings import Settings
 
 
 @dataclass(slots=True)
@@ -62,7 +63,7 @@ class Speech:
         requests: Asked which request a generation answers.
         asking: Asked whether the model speaks because it was asked to.
         new_id: Makes an id from a prefix.
-        tools_block: Whether the server waits for a result before it says anything else.
+        settings: What the setup declares.
         final_at_reply: The framework stamps the caller's message when it is final, so it has to be
             before the reply begins (LiveKit 1.6.5); elsewhere it carries a time of its own.
     """
@@ -75,7 +76,7 @@ class Speech:
         requests: Requests,
         asking: Asking,
         new_id: Callable[[str], str],
-        tools_block: bool,
+        settings: Settings,
         final_at_reply: bool,
     ) -> None:
         self._ledger = ledger
@@ -84,7 +85,7 @@ class Speech:
         self._asking = asking
         self._final_at_reply = final_at_reply
         self._new_id = new_id
-        self.tools_block = tools_block
+        self._settings = settings
         self._generation: _Generation | None = None
         self._caller: _CallerTurn | None = None
         self._caller_spoke = False
@@ -119,7 +120,7 @@ class Speech:
         return self._unheard(generation)
 
     def _unheard(self, generation: _Generation) -> list[Effect]:
-        generation.evidence, lost = self._ledger.reply_unheard(generation.evidence)
+        generation.evidence, lost = evidence.reply_unheard(self._ledger, generation.evidence)
         return self._decide((call_id, Outcome.KNOWN) for call_id in lost)
 
     def told(self) -> None:
@@ -137,7 +138,7 @@ class Speech:
             settling: What is told there may be ignored.
         """
         # only a model that waits for results speaks about them before it answers the caller
-        self._caller_first = settling or not self.tools_block
+        self._caller_first = settling or not self._settings.tools_block
         for report in happened:
             self._show(report, connection)
         shown, self._shown = self._shown, []
@@ -180,11 +181,12 @@ class Speech:
     def _opened(self, report: reports.Opened, connection: int) -> None:
         asked = self._asking.asked
         # a model that does not wait for its tools is asked while one runs, and not while it speaks
-        goes_on = report.continues and (self.tools_block or not self._ledger.open_on(connection))
+        in_between = not self._settings.tools_block and self._ledger.open_on(connection)
+        goes_on = report.continues and not in_between
         request = None if goes_on else self._requests.answer()
         # LiveKit stops playout at this event and 1.6.5 also throws away what a running tool
         # returns, so it is shown only where the caller can have caused the generation
-        ours = asked or self._ledger.expects_reply(connection)
+        ours = asked or evidence.expects_reply(self._ledger, connection)
         if not ours and not report.continues and not self._ledger.running:
             self._shown.append(ReportSpeechStarted())
         self._generation = _Generation(
@@ -206,13 +208,13 @@ class Speech:
         if self._final_at_reply and self._caller is not None and not self._caller.is_final:
             self._transcribe(is_final=True)
         # a blocking model waits for all results: what it says before the last one is older
-        open_call = self.tools_block and self._ledger.open_on(connection)
+        open_call = self._settings.tools_block and self._ledger.open_on(connection)
         to_caller = self._caller_spoke and self._caller_first
         if self._generation:
             self._generation.answers_caller = to_caller
             if not open_call:
-                self._generation.evidence = self._ledger.generation_started(
-                    connection, about_other=to_caller
+                self._generation.evidence = evidence.generation_started(
+                    self._ledger, connection, about_other=to_caller
                 )
             if self._generation.is_skipped:
                 self._shown += self._unheard(self._generation)
@@ -222,7 +224,7 @@ class Speech:
         generation = self._generation
         if generation is not None and not generation.has_speech:
             # a mere call is no reply: it may have crossed the result on the wire
-            self._ledger.generation_cut(generation.evidence, "")
+            evidence.generation_cut(self._ledger, generation.evidence, "")
             generation.evidence = ()
         for call in report.calls:
             if not self._ledger.issue(call, connection):
@@ -276,10 +278,10 @@ class Speech:
             case reports.Ending.COMPLETED:
                 self._completed()
             case reports.Ending.INTERRUPTED:
-                decided = self._ledger.generation_interrupted(generation.evidence)
+                decided = evidence.generation_interrupted(self._ledger, generation.evidence)
                 self._shown += self._decide(decided)
             case reports.Ending.CUT:
-                self._ledger.generation_cut(generation.evidence, generation.spoken)
+                evidence.generation_cut(self._ledger, generation.evidence, generation.spoken)
         self._history.heard(generation.response_id)
         interrupted = report.ending is not reports.Ending.COMPLETED
         self._shown.append(EndGeneration(generation=generation.number, interrupted=interrupted))
@@ -289,7 +291,7 @@ class Speech:
         if self._generation is None:
             return
         self._history.heard(self._generation.response_id)
-        decided = self._ledger.generation_completed(self._generation.evidence)
+        decided = evidence.generation_completed(self._ledger, self._generation.evidence)
         self._shown += self._decide(decided)
 
     def _decide(self, decided: Iterable[tuple[str, Outcome]]) -> list[Effect]:

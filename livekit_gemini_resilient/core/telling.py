@@ -21,6 +21,7 @@ from .events import HistoryItem, ToolResult, Turn
 from .history import History
 from .prompts import Prompts
 from .record import Record, Reply, Route
+from .settings import Settings
 from .speech import Speech
 
 
@@ -34,7 +35,7 @@ class Telling:
         prompts: Puts things into words.
         observed: What this server is known to do.
         speech: Told when something was put before the model.
-        tools_block: Whether the model waits for results before it says anything else.
+        settings: What the setup declares.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class Telling:
         prompts: Prompts,
         observed: Observed,
         speech: Speech,
-        tools_block: bool,
+        settings: Settings,
     ) -> None:
         self._options = options
         self._ledger = ledger
@@ -56,7 +57,7 @@ class Telling:
         self._settled_late = False
         self._on_trial = False
         self._speech = speech
-        self.tools_block = tools_block
+        self._settings = settings
         self._last_sign = 0.0
         self._batch_until: float | None = None
         self._unproven: dict[str, Record] = {}
@@ -193,7 +194,9 @@ class Telling:
     def _to_say(self, connection: int, now: float) -> tuple[Record, ...]:
         """Results to put into words: those of one batch together, but not without end."""
         records = self._ledger.to_say(connection)
-        whole = tuple(r for r in records if self._ledger.is_whole(r) or not self.tools_block)
+        whole = tuple(
+            r for r in records if self._ledger.is_whole(r) or not self._settings.tools_block
+        )
         if self._batch_until is None:
             self._batch_until = now + self._options.reply_timeout
         if len(whole) < len(records) and now < self._batch_until:

@@ -75,7 +75,6 @@ class TurnTracker:
     Args:
         trailing_quiet: Seconds after the last frame at which a generation that trails a call ends.
         transcript_grace: Seconds for which words may trail ``generationComplete``.
-        tools_block: Whether the model waits for results before it says anything else.
         stalled_after: Seconds without a frame after which a turn is taken to be over; longer than
             the pauses of healthy replies.
     """
@@ -94,7 +93,6 @@ class TurnTracker:
         *,
         trailing_quiet: float,
         transcript_grace: float,
-        tools_block: bool,
         stalled_after: float,
     ) -> None:
         self.state = TurnState.IDLE
@@ -102,7 +100,6 @@ class TurnTracker:
         """When the server last ended a turn, in loop seconds."""
         self._trailing_quiet = trailing_quiet
         self._transcript_grace = transcript_grace
-        self.tools_block = tools_block
         self._stalled_after = stalled_after
         self._numbers = 0
         self._open: _Open | None = None
@@ -170,9 +167,14 @@ class TurnTracker:
         self._stalls_at = None
         self._watch(now)
 
-    def answered(self, *, now: float) -> Iterator[Report]:
-        """Every call of this connection has been answered."""
-        if self.state is TurnState.TRAILING and not self.tools_block:
+    def answered(self, *, model_waits: bool, now: float) -> Iterator[Report]:
+        """Every call of this connection has been answered.
+
+        Args:
+            model_waits: The model says nothing more before it has the answers.
+            now: Loop seconds.
+        """
+        if self.state is TurnState.TRAILING and not model_waits:
             # the model did not wait: what it is saying goes on, and is not about the result
             self.state, self._deadline = TurnState.GENERATING, None
         elif self.state is TurnState.TRAILING:

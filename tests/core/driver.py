@@ -72,7 +72,7 @@ class Driver:
         options: Options of the conversation.
         foreign: See ``Server``.
         content: See ``Server``.
-        tools_block: See ``Conversation``.
+        tools_block: What the setups declare, and the model does.
         handle: See ``Conversation``.
         max_retry: See ``Conversation``.
         may_stay_silent: See ``Conversation``.
@@ -99,7 +99,6 @@ class Driver:
             self.options,
             new_id=lambda prefix: f"{prefix}{next(ids)}",
             random=lambda: 0.5,
-            tools_block=tools_block,
             handle=handle,
             max_retry=max_retry,
             may_stay_silent=may_stay_silent,

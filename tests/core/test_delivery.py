@@ -18,6 +18,14 @@ from livekit_gemini_resilient.core import wording
 from livekit_gemini_resilient.core.delivery import Ledger
 from livekit_gemini_resilient.core.effects import Outcome
 from livekit_gemini_resilient.core.events import ToolCall
+from livekit_gemini_resilient.core.evidence import (
+    connection_closed,
+    generation_completed,
+    generation_cut,
+    generation_interrupted,
+    generation_started,
+    settle_failed,
+)
 from livekit_gemini_resilient.core.record import Known, Record, Reply, Route
 
 from .driver import call, result
@@ -45,8 +53,8 @@ def record(ledger: Ledger) -> Record:
 
 def reply(ledger: Ledger, connection: int = 1) -> list[tuple[str, Outcome]]:
     """The model begins a generation and completes it."""
-    evidence = ledger.generation_started(connection, about_other=False)
-    return ledger.generation_completed(evidence)
+    evidence = generation_started(ledger, connection, about_other=False)
+    return generation_completed(ledger, evidence)
 
 
 # ------------------------------------------------------------ one result
@@ -60,13 +68,13 @@ def test_a_result_is_told_once_and_known_when_the_model_has_spoken() -> None:
     assert told(ledger) == []
     assert record(ledger).known is Known.TOLD
     assert ledger.reply_due
-    evidence = ledger.generation_started(1, about_other=False)
+    evidence = generation_started(ledger, 1, about_other=False)
     assert record(ledger).reply is Reply.STARTED
-    assert ledger.generation_completed(evidence) == [("c1", Outcome.REPLIED)]
+    assert generation_completed(ledger, evidence) == [("c1", Outcome.REPLIED)]
     assert record(ledger).known is Known.KNOWN
     assert not ledger.reply_due
     assert ledger.pending == ()
-    assert ledger.generation_completed(evidence) == []
+    assert generation_completed(ledger, evidence) == []
 
 
 def test_a_result_has_the_name_of_its_call_on_every_route() -> None:
@@ -80,9 +88,9 @@ def test_a_result_has_the_name_of_its_call_on_every_route() -> None:
 def test_a_generation_that_began_before_the_telling_proves_nothing() -> None:
     """Trailing content of the asking turn."""
     ledger = produced()
-    evidence = ledger.generation_started(1, about_other=False)
+    evidence = generation_started(ledger, 1, about_other=False)
     told(ledger)
-    assert ledger.generation_completed(evidence) == []
+    assert generation_completed(ledger, evidence) == []
     assert record(ledger).reply is Reply.DUE
 
 
@@ -90,7 +98,7 @@ def test_a_generation_about_something_else_proves_nothing() -> None:
     """An answer to the caller's own words in between."""
     ledger = produced()
     told(ledger)
-    assert ledger.generation_started(1, about_other=True) == ()
+    assert generation_started(ledger, 1, about_other=True) == ()
     assert record(ledger).reply is Reply.DUE
 
 
@@ -98,15 +106,15 @@ def test_any_later_generation_shows_that_a_result_without_a_reply_arrived() -> N
     """A17: the model never speaks of it, so there is no other sign."""
     ledger = produced(reply=False)
     told(ledger)
-    evidence = ledger.generation_started(1, about_other=True)
-    assert ledger.generation_completed(evidence) == [("c1", Outcome.KNOWN)]
+    evidence = generation_started(ledger, 1, about_other=True)
+    assert generation_completed(ledger, evidence) == [("c1", Outcome.KNOWN)]
 
 
 def test_a_generation_on_another_connection_proves_nothing() -> None:
     """What was told here was told here."""
     ledger = produced()
     told(ledger)
-    assert ledger.generation_started(2, about_other=False) == ()
+    assert generation_started(ledger, 2, about_other=False) == ()
 
 
 def test_a_result_that_wants_no_reply_is_known_all_the_same() -> None:
@@ -122,8 +130,8 @@ def test_a_reply_that_the_caller_interrupts_is_not_owed_any_more() -> None:
     """The model knows; the caller heard enough."""
     ledger = produced()
     told(ledger)
-    evidence = ledger.generation_started(1, about_other=False)
-    assert ledger.generation_interrupted(evidence) == [("c1", Outcome.KNOWN)]
+    evidence = generation_started(ledger, 1, about_other=False)
+    assert generation_interrupted(ledger, evidence) == [("c1", Outcome.KNOWN)]
     assert record(ledger).reply is Reply.DONE
 
 
@@ -131,7 +139,7 @@ def test_a_reply_that_is_cut_is_due_again_and_remembers_what_was_heard() -> None
     """By anything but the caller."""
     ledger = produced()
     told(ledger)
-    ledger.generation_cut(ledger.generation_started(1, about_other=False), "It is")
+    generation_cut(ledger, generation_started(ledger, 1, about_other=False), "It is")
     assert record(ledger).reply is Reply.DUE
     assert record(ledger).spoken == "It is"
     assert record(ledger).known is Known.TOLD
@@ -141,8 +149,8 @@ def test_what_was_told_on_a_connection_that_ends_is_untold() -> None:
     """Unless the model has spoken since."""
     ledger = produced()
     told(ledger)
-    ledger.generation_started(1, about_other=False)
-    ledger.connection_closed(1)
+    generation_started(ledger, 1, about_other=False)
+    connection_closed(ledger, 1)
     assert record(ledger).known is Known.NO
     assert record(ledger).reply is Reply.DUE
     assert [r.call_id for r in ledger.pending] == ["c1"]
@@ -153,7 +161,7 @@ def test_what_is_known_stays_known_when_the_connection_ends() -> None:
     ledger = produced()
     told(ledger)
     reply(ledger)
-    ledger.connection_closed(1)
+    connection_closed(ledger, 1)
     assert record(ledger).known is Known.KNOWN
     assert ledger.untold == frozenset()
 
@@ -213,7 +221,7 @@ def test_a_settled_result_without_effect_is_said() -> None:
     ledger = produced()
     ledger.settle(2, wording.still_running)
     assert ledger.to_say(2) == ()
-    ledger.settle_failed(2)
+    settle_failed(ledger, 2)
     (silent,) = ledger.to_say(2)
     ledger.said([silent], 2)
     assert silent.route is Route.SAY
@@ -224,8 +232,8 @@ def test_a_settled_result_that_the_model_speaks_about_is_not_said() -> None:
     """That is the reply."""
     ledger = produced()
     ledger.settle(2, wording.still_running)
-    ledger.generation_started(2, about_other=False)
-    ledger.settle_failed(2)
+    generation_started(ledger, 2, about_other=False)
+    settle_failed(ledger, 2)
     assert ledger.to_say(2) == ()
 
 
@@ -270,9 +278,9 @@ def test_a_cancellation_changes_nothing_that_the_model_speaks_about_or_knows() -
     """It came too late."""
     ledger = produced()
     told(ledger)
-    evidence = ledger.generation_started(1, about_other=False)
+    evidence = generation_started(ledger, 1, about_other=False)
     ledger.cancel(["c1"])
-    assert ledger.generation_completed(evidence) == [("c1", Outcome.REPLIED)]
+    assert generation_completed(ledger, evidence) == [("c1", Outcome.REPLIED)]
     ledger.cancel(["c1"])
     assert ledger.to_say(1) == ()
 
@@ -443,7 +451,7 @@ class AnySequence(RuleBasedStateMachine):
 
     @rule()
     def settle_fails(self) -> None:
-        self.ledger.settle_failed(self.connection)
+        settle_failed(self.ledger, self.connection)
         for call_id, entry in self.calls.items():
             found = self.ledger.get(call_id)
             if found is not None and found.known is Known.NO:
@@ -458,21 +466,17 @@ class AnySequence(RuleBasedStateMachine):
 
     @rule(about_other=st.booleans())
     def start(self, about_other: bool) -> None:
-        self.evidence = self.ledger.generation_started(self.connection, about_other=about_other)
+        self.evidence = generation_started(self.ledger, self.connection, about_other=about_other)
         for call_id in self.evidence:
             assert self.calls[call_id].told_on == self.connection, "evidence for the untold"
 
     @rule(how=st.sampled_from(["completed", "interrupted", "cut"]))
     def end(self, how: str) -> None:
         if how == "cut":
-            self.ledger.generation_cut(self.evidence, "It is")
+            generation_cut(self.ledger, self.evidence, "It is")
         else:
-            ended = (
-                self.ledger.generation_completed
-                if how == "completed"
-                else self.ledger.generation_interrupted
-            )
-            for call_id, outcome in ended(self.evidence):
+            ended = generation_completed if how == "completed" else generation_interrupted
+            for call_id, outcome in ended(self.ledger, self.evidence):
                 self.calls[call_id].is_known = True
                 self.outcomes.append(call_id)
                 if outcome is Outcome.REPLIED:
@@ -489,9 +493,9 @@ class AnySequence(RuleBasedStateMachine):
 
     @rule()
     def reconnect(self) -> None:
-        self.ledger.generation_cut(self.evidence, "")
+        generation_cut(self.ledger, self.evidence, "")
         self.evidence = ()
-        self.ledger.connection_closed(self.connection)
+        connection_closed(self.ledger, self.connection)
         for entry in self.calls.values():
             entry.told_on = 0
         self.connection += 1

@@ -9,6 +9,12 @@ import pytest
 from livekit_gemini_resilient.core import wording
 from livekit_gemini_resilient.core.delivery import Ledger
 from livekit_gemini_resilient.core.events import ToolCall
+from livekit_gemini_resilient.core.evidence import (
+    connection_closed,
+    generation_completed,
+    generation_started,
+    settle_failed,
+)
 
 from .driver import call, result
 
@@ -22,7 +28,7 @@ def lost(*, answered: bool = False) -> Ledger:
     ledger.issue(call("c1"), 1)
     if answered:
         ledger.produce(result("c1"))
-    ledger.connection_closed(1)
+    connection_closed(ledger, 1)
     return ledger
 
 
@@ -44,8 +50,8 @@ def test_a_forgotten_call_is_answered_from_the_first_run(answered: bool, again: 
     assert ids(ledger, 2) == [again.call_id]
     assert not ledger.open_on(2)
     assert ids(ledger, 2) == []
-    evidence = ledger.generation_started(2, about_other=False)
-    assert [call_id for call_id, _ in ledger.generation_completed(evidence)] == ["c1"]
+    evidence = generation_started(ledger, 2, about_other=False)
+    assert [call_id for call_id, _ in generation_completed(ledger, evidence)] == ["c1"]
 
 
 @pytest.mark.fault("A15")
@@ -55,7 +61,7 @@ def test_a_forgotten_call_that_was_settled_is_answered_all_the_same(waited: bool
     ledger = lost(answered=True)
     ledger.settle(2, lambda c: result(c.call_id))
     if waited:
-        ledger.settle_failed(2)
+        settle_failed(ledger, 2)
     assert ledger.rejoin(AGAIN, 2, new_input=False)
     assert ids(ledger, 2) == ["c9"]
     assert ledger.to_say(2) == ()

@@ -77,9 +77,8 @@ class Turns:
     """A tracker, its clock, and a check of every report."""
 
     def __init__(self, *, tools_block: bool = True) -> None:
-        self.tracker = TurnTracker(
-            trailing_quiet=0.25, transcript_grace=0.25, tools_block=tools_block, stalled_after=10.0
-        )
+        self.tracker = TurnTracker(trailing_quiet=0.25, transcript_grace=0.25, stalled_after=10.0)
+        self.tools_block = tools_block
         self.now = 0.0
         self.all: list[Report] = []
         self._open: int | None = None
@@ -89,7 +88,8 @@ class Turns:
         reports: list[Report] = []
         for sign in signs:
             if sign == "answered":
-                reports += self._checked(self.tracker.answered(now=self.now))
+                answered = self.tracker.answered(model_waits=self.tools_block, now=self.now)
+                reports += self._checked(answered)
             elif sign == "time passes":
                 reports += self.wait(60.0)
             elif sign == "lost":
