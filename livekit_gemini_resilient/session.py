@@ -6,18 +6,16 @@ It decides nothing. What is written, when, and what follows from a failure is th
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
-import time
 from collections import deque
 from typing import Any
 
-from google.genai.live import AsyncSession
 from livekit.agents import ConversationItemAddedEvent, llm, utils
 from livekit.agents.types import NOT_GIVEN, NotGivenOr
 from livekit.agents.utils import is_given
 
-from . import context, handover, wire
+from . import context, handover
+from .connection import Connection, Outgoing, Written
 from .context import logger
 from .core.behaviour import Observed
 from .core.conversation import Conversation
@@ -30,17 +28,10 @@ from .core.effects import (
     ReportLearned,
     ReportOutcome,
     ReportReconnected,
-    SendContent,
-    SendInput,
-    SendRequest,
-    SendText,
-    SendToolResponse,
-    UpdateContext,
 )
 from .core.errors import ReplyRefused, ResilienceError, SessionFailed
 from .core.events import (
     AudienceChanged,
-    Connected,
     ConnectionLost,
     ContextUpdated,
     Event,
@@ -52,7 +43,6 @@ from .core.events import (
     ReplyWithdrawn,
     RestartCause,
     RestartRequested,
-    SetupBuilt,
     ToolResult,
 )
 from .options import ResilienceOptions
@@ -98,9 +88,9 @@ class RealtimeSession(PluginSession):
         self._carrying_out = False
         self._timer: asyncio.TimerHandle | None = None
         self._next_dial: Dial | None = None
-        self._outgoing: asyncio.Queue[wire.Frame | SendRequest] = asyncio.Queue()
         self._session_should_close = asyncio.Event()
         self._replies = Replies(lambda n: self._receive(ReplyWithdrawn(request=n)))
+        self._outgoing = Outgoing(self._replies.awaited)
         self._stage = Stage(
             self, self._replies.answer, lambda n: self._receive(GenerationSkipped(generation=n))
         )
@@ -156,12 +146,15 @@ class RealtimeSession(PluginSession):
         Args:
             instructions: The whole new instruction.
         """
-        if not self._set_instructions(instructions):
-            return
-        if self._takes_instructions_in_place:
-            self._receive(InstructionsChanged(text=instructions))
-        else:
-            self._restart(RestartCause.INSTRUCTIONS)
+        if self._set_instructions(instructions):
+            self._receive(
+                InstructionsChanged(
+                    text=instructions,
+                    by_turn=self._takes_instructions_by_turn,
+                    unusable=self._why_unusable(),
+                    in_place=self._can_update_in_place,
+                )
+            )
 
     async def update_chat_ctx(self, chat_ctx: llm.ChatContext) -> None:
         """Hand over the chat context: what the server does not know of it is told once.
@@ -309,15 +302,6 @@ class RealtimeSession(PluginSession):
 
     def _run(self, effect: Effect) -> None:
         match effect:
-            case (
-                SendToolResponse()
-                | SendContent()
-                | SendText()
-                | SendRequest()
-                | SendInput()
-                | UpdateContext()
-            ):
-                self._outgoing.put_nowait(effect)
             case Dial():
                 self._next_dial = effect
             case CloseConnection():
@@ -335,6 +319,8 @@ class RealtimeSession(PluginSession):
                 logger.warning("the server behaves otherwise than assumed: %r", behaviour)
             case ReportOutcome():
                 self.emit("tool_result_settled", effect)
+            case _ if isinstance(effect, Written):
+                self._outgoing.put(effect)
             case _:
                 self._stage.show(effect)
 
@@ -365,81 +351,17 @@ class RealtimeSession(PluginSession):
     async def _connection(self, dial: Dial) -> ConnectionLost:
         """One connection, from the dial to its end."""
         self._session_should_close.clear()
-        error: BaseException | None = None
-        opened = False
-        try:
-            announces_history = self._can_announce_history and self._conversation.announces_history
-            connecting = self._connect(
-                dial.handle,
-                announces_history=announces_history,
-                as_accepted=self._conversation.repeats_setup,
-            )
-        except Exception as e:
-            self._failure = e
-            reason = wire.failure_reason(e)
-            return ConnectionLost(connection=dial.connection, reason=reason, invalid=True)
-        setup = SetupBuilt(
-            connection=dial.connection,
-            tools_block=self._tools_block,
-            announces_history=announces_history,
-            is_new=self._is_new_setup,
-            new_functions=self._new_functions,
+        connection = Connection(
+            self,
+            dial,
+            outgoing=self._outgoing,
+            receive=self._receive,
+            should_close=self._session_should_close,
         )
-        self._receive(setup)
-        started = time.perf_counter()
-        try:
-            connection = await asyncio.wait_for(
-                connecting.__aenter__(), self._resilience.dial_timeout
-            )
-        except Exception as e:
-            error = e
-        else:
-            opened = True
-            self._setup_accepted()
-            self._report_connected(time.perf_counter() - started)
-            try:
-                error = await self._converse(connection, dial.connection)
-            finally:
-                self._set_active(None)
-                with contextlib.suppress(Exception):
-                    await connecting.__aexit__(None, None, None)
-        self._failure = error
-        return ConnectionLost(
-            connection=dial.connection,
-            code=wire.failure_code(error) if error else None,
-            reason=wire.failure_reason(error) if error else "",
-            invalid=not opened and error is not None and wire.cannot_be_expressed(error),
-            unsent=self._unsent(),
+        lost = await connection.run(
+            announces_history=self._can_announce_history and self._conversation.announces_history,
+            as_accepted=self._conversation.repeats_setup,
+            dial_timeout=self._resilience.dial_timeout,
         )
-
-    async def _converse(self, connection: AsyncSession, number: int) -> BaseException | None:
-        """Read and write until the connection ends or is to be closed."""
-        self._set_active(connection)
-        self._unsent()
-        # the reconnect handler: what is owed is the first thing that the core asks to be sent
-        self._receive(Connected(connection=number, items=self._history_items()))
-        tasks: list[asyncio.Task[Any]] = [
-            asyncio.create_task(
-                wire.write_all(self._outgoing, self._replies.awaited, connection, self),
-                name="gemini-resilient-send",
-            ),
-            asyncio.create_task(
-                wire.read_all(self._receive, connection, self, number), name="gemini-resilient-recv"
-            ),
-            asyncio.create_task(self._session_should_close.wait(), name="gemini-resilient-close"),
-        ]
-        try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            await wire.cancel(*tasks)
-        failures = [task.exception() for task in done]
-        return next((failure for failure in failures if failure), None)
-
-    def _unsent(self) -> tuple[InputPushed, ...]:
-        """Take what was handed out for a connection that is gone; the core tells the rest anew."""
-        pieces: list[InputPushed] = []
-        while not self._outgoing.empty():
-            frame = self._outgoing.get_nowait()
-            if isinstance(frame, SendInput):
-                pieces.append(frame.piece)
-        return tuple(pieces)
+        self._failure = connection.failure
+        return lost

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
@@ -12,11 +11,10 @@ from google.genai import errors, types
 from google.genai.live import AsyncSession
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from .context import canonical, logger
+from .context import canonical
 from .core.effects import (
     SendContent,
     SendInput,
-    SendRequest,
     SendText,
     SendToolResponse,
     UpdateContext,
@@ -24,10 +22,6 @@ from .core.effects import (
 from .core.events import ServerFrame, ToolCall, Turn
 from .core.wording import CALLS_REFUSED
 from .upstream import PluginSession, one_line
-
-_MALFORMED_LIMIT = 5
-"""Messages in a row that cannot be read before the connection is given up: one bad frame must not
-cost a call, a stream of them is not a connection."""
 
 _ABNORMAL = 1006
 """The SDK reports an abort, a local keepalive failure and a refused frame size as this."""
@@ -200,81 +194,3 @@ async def _write_input(payload: Any, connection: AsyncSession) -> None:
         value = getattr(payload, name, None)
         if value is not None:
             await connection.send_realtime_input(**{name: value})
-
-
-async def write_all(
-    outgoing: asyncio.Queue[Frame | SendRequest],
-    awaited: Callable[[int], bool],
-    connection: AsyncSession,
-    session: PluginSession,
-) -> None:
-    """Write frames in order, for as long as the connection takes them.
-
-    Args:
-        outgoing: The frames.
-        awaited: Whether anybody waits for that ``generate_reply``: one that was cancelled between
-            being asked for and being written is not asked for.
-        connection: Where to.
-        session: Whose frames they are.
-
-    Raises:
-        Exception: Whatever the SDK raises for a connection that has ended.
-    """
-    while True:
-        item = await outgoing.get()
-        frame: Frame | None
-        if isinstance(item, SendRequest):
-            frame = item.frame if awaited(item.request) else item.otherwise
-        else:
-            frame = item
-        if frame is None:
-            continue
-        try:
-            await write(frame, connection, session)
-        except (ValueError, TypeError) as e:
-            logger.error(
-                "the SDK cannot express a frame; it is left out",
-                extra={"frame": type(frame).__name__, "lk.pii.error": str(e)},
-            )
-
-
-async def read_all(
-    receive: Callable[[ServerFrame], None],
-    connection: AsyncSession,
-    session: PluginSession,
-    number: int,
-) -> None:
-    """Hand over every message, for as long as the connection lasts.
-
-    Raises:
-        Exception: Whatever the SDK raises for a connection that has ended, or for the last of
-            ``_MALFORMED_LIMIT`` messages in a row that cannot be read.
-    """
-    messages = connection.receive()
-    malformed = 0
-    while True:
-        try:
-            frame = read(await anext(messages), session, number)
-        except StopAsyncIteration:
-            # the SDK's iterator ends with each turn
-            messages = connection.receive()
-            continue
-        except (ValueError, TypeError):
-            malformed += 1
-            logger.warning("a message of the server cannot be read; it is left out")
-            if malformed >= _MALFORMED_LIMIT:
-                raise
-            messages = connection.receive()
-            continue
-        malformed = 0
-        receive(frame)
-
-
-async def cancel(*tasks: asyncio.Task[Any]) -> None:
-    """Cancel tasks and wait until they have ended.
-
-    LiveKit's ``cancel_and_wait`` leaves an exception of a task that ends otherwise unretrieved.
-    """
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

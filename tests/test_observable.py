@@ -99,7 +99,7 @@ async def test_a_defect_of_the_adapter_ends_the_session_with_an_error_that_carri
         def breaks() -> tuple[InputPushed, ...]:
             raise RuntimeError("a defect")
 
-        direct.session._unsent = breaks  # type: ignore[method-assign]
+        direct.session._outgoing.take_back = breaks  # type: ignore[method-assign]
         pending = direct.session.generate_reply(instructions="Hello.")
         await server.drop(1011)
         with pytest.raises(llm.RealtimeError, match="start a new"):

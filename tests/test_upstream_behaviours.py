@@ -25,7 +25,7 @@ from livekit_gemini_resilient import RealtimeModel
 from livekit_gemini_resilient.testing import Call, Connection, Gate, GeminiLiveServer, Say
 
 from .direct import get_time, get_weather
-from .stack import PROFILES, connected_client, ours_and_plain, patience
+from .stack import PROFILES, book_table, connected_client, ours_and_plain, patience
 
 SINCE_1_7 = ("1.7.1", "1.8.3", "1.8.9")
 """Versions of the plugin that were mended in 1.6.6 to 1.7.1."""
@@ -410,6 +410,30 @@ async def test_instructions_are_replaced_in_place_where_the_service_can(
         assert len(server.connections) == connections
         told = next(c for c in server.connections if "pirate" in str(c.frames))
         assert ("pirate" in str(told.setup)) is (connections == 2)
+
+
+async def test_a_setup_is_built_once_for_a_change_and_again_for_another() -> None:
+    """To see whether it can be made, and for the dial; which carries what holds by then, though."""
+    builds = 0
+    async with GeminiLiveServer() as server, observed(server) as one:
+        await server.connected()
+        build = one.session._build_connect_config
+
+        def counted() -> types.LiveConnectConfig:
+            nonlocal builds
+            builds += 1
+            return build()
+
+        one.session._build_connect_config = counted
+        await one.session.update_tools([get_weather, get_time])
+        second = await server.connected(2)
+        await connected_client(one.session)
+        assert second.declared_tools == {"get_weather", "get_time"}
+        assert builds == 1
+        await one.session.update_tools([get_weather, get_time, book_table])
+        await one.session.update_tools([get_weather, get_time])
+        third = await server.connected(3)
+        assert third.declared_tools == {"get_weather", "get_time"}
 
 
 # ---------------------------------------------------------------- the end

@@ -92,7 +92,8 @@ class Asking:
         self._may_stay_silent = may_stay_silent
         self._answer = Answer.NOT_MISSED
         self._begun = ""
-        self._asked_at = 0.0
+        self._answer_by = 0.0
+        # no state of the answer: a reply that has begun on the fresh session may stop as well
         self._on_fresh = False
 
     # ------------------------------------------------------------ what happened
@@ -167,7 +168,7 @@ class Asking:
                 self._missed(lack, spoken)
             case TurnEnded(empty=True):
                 if self._answer is Answer.ASKED_FOR:
-                    self._asked_at = now - self._timeout
+                    self._answer_by = now
                 return self._requests.answered_by_nothing()
             case TurnEnded():
                 self._on_fresh = False
@@ -222,7 +223,7 @@ class Asking:
         if due:
             return self._prompts.say(due, turns)
         if self.owed:
-            self._answer, self._asked_at = Answer.ASKED_FOR, now
+            self._answer, self._answer_by = Answer.ASKED_FOR, now + self._timeout
             return self._prompts.answer_caller(self._begun, turns)
         return self._prompts.inform(turns)
 
@@ -254,7 +255,7 @@ class Asking:
     @property
     def answer_deadline(self) -> float | None:
         """When a model that was asked for the answer is not waited for any more."""
-        return self._asked_at + self._timeout if self._answer is Answer.ASKED_FOR else None
+        return self._answer_by if self._answer is Answer.ASKED_FOR else None
 
     def next_step(self) -> list[Effect] | None:
         """The model was asked, and nothing came: ``None`` asks for a fresh session."""

@@ -218,6 +218,15 @@ class Conversation:
             case InputPushed():
                 self.uplink.push(event)
 
+    def _instructions_changed(self, event: InstructionsChanged, now: float) -> None:
+        # a model that waits for a tool takes no content, and its answer is to obey
+        if event.by_turn and self._prompts.can_inform and not self._floor.held_by_call:
+            self._telling.instructions = event.text
+            return
+        cause, unusable, in_place = RestartCause.INSTRUCTIONS, event.unusable, event.in_place
+        restart = RestartRequested(cause=cause, unusable=unusable, in_place=in_place)
+        self._restart_requested(restart, now)
+
     def _restart_requested(self, event: RestartRequested, now: float) -> None:
         if event.unusable is not None:
             # what runs is not given up for what cannot be
@@ -238,13 +247,6 @@ class Conversation:
         wanted = self._options.tool_update is ToolUpdate.CONTEXT_UPDATE and event.in_place
         possible = self.link.state is LinkState.OPEN and not self._rotation.requested
         return wanted and possible and self._observed.behaviour.context_updates
-
-    def _instructions_changed(self, event: InstructionsChanged, now: float) -> None:
-        if self._prompts.can_inform and not self._floor.held_by_call:
-            self._telling.instructions = event.text
-        else:
-            # a model that waits for a tool takes no content, and its answer is to obey
-            self._restart_requested(RestartRequested(cause=RestartCause.INSTRUCTIONS), now)
 
     def _audience_changed(self, event: AudienceChanged, now: float) -> None:
         for call, result in event.handed_over:

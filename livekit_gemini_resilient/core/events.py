@@ -254,10 +254,16 @@ class ToolsLeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstructionsChanged:
-    """The system instruction changed and the server can take it in place (Vertex AI)."""
+    """The system instruction changed."""
 
     text: str
     """The new instruction, whole."""
+    by_turn: bool = True
+    """Whether a ``system`` turn replaces it (documented of Vertex AI)."""
+    unusable: str | None = None
+    """As in ``RestartRequested``."""
+    in_place: bool = False
+    """As in ``RestartRequested``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

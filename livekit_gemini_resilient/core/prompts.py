@@ -129,15 +129,12 @@ class Prompts:
             otherwise: The usual way was answered by an empty turn; if the other is answered by
                 speech, it becomes the usual one.
         """
-        if otherwise:
-            effects = self._trigger(
-                self._observed.other_trigger, wording.reply_now(instructions), turns
-            )
-            self._on_trial = self._last
-            return effects
-        if instructions is None and self._ends_turn(turns):
-            return self._trigger(Trigger.CLIENT_CONTENT, None, turns)
-        return self._trigger(self._observed.trigger, wording.reply_now(instructions), turns)
+        words = wording.reply_now(instructions)
+        if not otherwise:
+            return self._end_turn(words, turns, with_words=instructions is not None)
+        effects = self._trigger(self._observed.other_trigger, words, turns)
+        self._on_trial = self._last
+        return effects
 
     def steer(self, instructions: str | None) -> list[Effect]:
         """Say what a reply that is asked for otherwise is to be about.
@@ -156,14 +153,15 @@ class Prompts:
             begun: What the model had said before it stopped.
             turns: What the model does not know of the conversation.
         """
-        if not begun and self._ends_turn(turns):
-            return self._trigger(Trigger.CLIENT_CONTENT, None, turns)
-        return self._trigger(self._observed.trigger, wording.answer_now(begun), turns)
+        return self._end_turn(wording.answer_now(begun), turns, with_words=bool(begun))
 
-    def _ends_turn(self, turns: tuple[Turn, ...]) -> bool:
-        """Whether to end the caller's turn is enough to have it answered."""
+    def _end_turn(self, words: str, turns: tuple[Turn, ...], *, with_words: bool) -> list[Effect]:
+        """Have the caller's turn answered: where one is open, to end it is enough, unless the
+        words say more than that."""
         open_turn = turns[-1].role == "user" if turns else self._caller_turn_open
-        return open_turn and self._observed.trigger is Trigger.CLIENT_CONTENT
+        trigger = self._observed.trigger
+        suffices = open_turn and trigger is Trigger.CLIENT_CONTENT and not with_words
+        return self._trigger(trigger, None if suffices else words, turns)
 
     def _trigger(self, trigger: Trigger, text: str | None, turns: tuple[Turn, ...]) -> list[Effect]:
         if trigger is Trigger.REALTIME_TEXT and text is not None:

@@ -12,6 +12,7 @@ from livekit_gemini_resilient.core.effects import (
     SendInput,
     SendText,
     SendToolResponse,
+    UpdateContext,
 )
 from livekit_gemini_resilient.core.errors import ResultUnanswered
 from livekit_gemini_resilient.core.events import (
@@ -554,6 +555,39 @@ def test_instructions_that_change_while_a_call_is_open_need_a_new_connection() -
     assert not any(
         t.role == "system" for e in driver.written if isinstance(e, SendContent) for t in e.turns
     )
+
+
+def test_instructions_that_no_turn_replaces_need_a_new_connection() -> None:
+    """Nothing is written to the present one."""
+    driver = Driver()
+    driver.connect()
+    driver.feed(InstructionsChanged(text="Be brief.", by_turn=False))
+    driver.settle()
+    assert driver.written == []
+    assert len(driver.reconnects) == 1
+
+
+def test_instructions_that_no_turn_may_replace_change_in_place_where_that_is_wanted() -> None:
+    """While the model waits for a tool, too: as tools do with ``tool_update``."""
+    driver = Driver(ResilienceOptions(tool_update="context_update"))
+    driver.connect()
+    driver.server.call(1, call("c1"))
+    driver.deliver()
+    effects = driver.feed(InstructionsChanged(text="Be brief.", in_place=True))
+    assert effects == [UpdateContext()]
+    driver.settle()
+    assert driver.reconnects == []
+
+
+@pytest.mark.parametrize("by_turn", [True, False])
+def test_instructions_of_which_no_setup_can_be_made_cost_no_connection(by_turn: bool) -> None:
+    """An error event; what runs goes on, also where a turn would do but for an open call."""
+    driver = conversation(handle="fresh", foreign="ignored")
+    driver.feed(InstructionsChanged(text="Be brief.", by_turn=by_turn, unusable="no such voice"))
+    assert driver.closing is None
+    ((error, recoverable),) = driver.errors
+    assert recoverable
+    assert "no such voice" in str(error)
 
 
 def test_a_reply_asked_for_after_a_result_was_told_comes_after_the_reply_to_it() -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 PLUGIN = "livekit.plugins.google.realtime.realtime_api"
 PLUGIN_UTILS = "livekit.plugins.google.utils"
 AGENTS = "livekit.agents.llm.realtime"
+SDK_LIVE = "google.genai.live"
 
 ABSENT = "absent"
 """The digest of a member that a version does not have."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .members import ABSENT, AGENTS, PLUGIN, PLUGIN_UTILS, Member
+from .members import ABSENT, AGENTS, PLUGIN, PLUGIN_UTILS, SDK_LIVE, Member
 
 MEMBERS = [
     # the model
@@ -111,8 +111,8 @@ MEMBERS = [
     Member(
         PLUGIN_UTILS,
         "create_tools_config",
-        "Inherited, through the setup: declares the tools.",
-        "See that ``tool_behavior`` is declared as given.",
+        "Declares the tools: in the setup, and each by itself to find those that cannot be.",
+        "See that ``tool_behavior`` is declared as given, and what is raised for a bad schema.",
         "tests/test_model_names.py::test_tools_are_declared_as_the_user_says_and_not_by_name",
         {"1.6.5": "0c0ef559a4c1", "1.7.1": "35137164441b", "1.8.3": "d18e4859947d"},
     ),
@@ -128,7 +128,7 @@ MEMBERS = [
     Member(
         PLUGIN,
         "RealtimeSession._send_task",
-        "Replaced by ``wire.write_all``.",
+        "Replaced by ``connection``, which writes by ``wire.write``.",
         "Look for a new kind of event, or another call of the SDK for one.",
         "tests/test_upstream_behaviours.py::test_the_callers_audio_arrives_as_16_khz_mono",
         {"1.6.5": "dc6a2e845bf0", "1.7.1": "94c18005714e", "1.8.3": "7534a577f995"},
@@ -249,7 +249,7 @@ MEMBERS = [
     Member(
         PLUGIN,
         "RealtimeSession._recv_task",
-        "Replaced by ``wire.read_all``.",
+        "Replaced by ``connection``, which reads by ``wire.read``.",
         "Look for a new kind of message: teach it to ``wire.read``.",
         "tests/test_upstream_behaviours.py::test_tool_choice_none_keeps_the_rest_of_the_message_that_carried_the_call",
         {"1.6.5": "3b7a014de917", "1.7.1": "65f131e3912b", "1.8.3": "6426bd69ff9f"},
@@ -431,5 +431,14 @@ MEMBERS = [
         "Fill in what is new.",
         "tests/test_upstream_behaviours.py::test_text_and_audio_end_at_generation_complete",
         {"1.6.5": "67c0ea5a1f7e"},
+    ),
+    # the SDK
+    Member(
+        SDK_LIVE,
+        "AsyncSession.send_context_update",
+        "Called where it is there, to change tools and instructions in place.",
+        "See that it takes both, whole, and that an empty list takes all tools away.",
+        "tests/test_context_update.py::test_a_change_in_place_costs_no_connection",
+        {"1.6.5": ABSENT, "1.8.3": "e026c14da35d"},
     ),
 ]
