@@ -72,7 +72,9 @@ class Succession:
         if event.connection != link.number or gone:
             return []
         out = self._reception.let_go(speaking=False, now=now)
-        out += self._reception.show(parts.turn.connection_lost(), now=now)
+        out += self._reception.show(
+            parts.turn.connection_lost(model_waits=parts.link.settings.tools_block), now=now
+        )
         self._learn_from(event)
         parts.telling.connection_lost(invalid=event.code == _INVALID and link.is_up)
         evidence.connection_closed(parts.ledger, link.number)

@@ -89,11 +89,7 @@ class TurnTracker:
     (documented)."""
 
     def __init__(
-        self,
-        *,
-        trailing_quiet: float,
-        transcript_grace: float,
-        stalled_after: float,
+        self, *, trailing_quiet: float, transcript_grace: float, stalled_after: float
     ) -> None:
         self.state = TurnState.IDLE
         self.ended_at = float("-inf")
@@ -105,12 +101,10 @@ class TurnTracker:
         self._open: _Open | None = None
         self._deadline: float | None = None
         self._stalls_at: float | None = None
-        self._last_words = float("-inf")
+        self._last_words = self._called_at = float("-inf")
         self._words_over = True
-        self._turn_has_content = self._turn_has_speech = False
+        self._turn_has_content = self._turn_has_speech = self._unanswered = self._was_hushed = False
         self._owed_ends = 0
-        self._called_at = float("-inf")
-        self._unanswered = self._was_hushed = False
 
     # ------------------------------------------------------------ questions
 
@@ -196,10 +190,10 @@ class TurnTracker:
         if self._stalls_at is None and (self.state in MAY_STALL or self._answer_to_come):
             self._stalls_at = now + self._stalled_after
 
-    def connection_lost(self) -> Iterator[Report]:
-        """Nothing more will come of what is open."""
-        # the reply to the results that it waits for, which comes all the same, is about both
-        unanswered = self._unanswered and not (self.tools_block and self.state in _WAITING)
+    def connection_lost(self, *, model_waits: bool) -> Iterator[Report]:
+        """Nothing more will come of what is open; for ``model_waits`` see ``answered``."""
+        # the reply to the results that it waits for is about both
+        unanswered = self._unanswered and not (model_waits and self.state in _WAITING)
         if self._open and self.state is TurnState.GENERATION_COMPLETED:
             yield from self._close(Ending.COMPLETED)
         elif self._open:
@@ -207,9 +201,8 @@ class TurnTracker:
         self.state = TurnState.IDLE
         self._deadline = self._stalls_at = None
         self._owed_ends = 0
-        self._turn_has_content = self._turn_has_speech = False
         self._words_over = True
-        self._unanswered = self._was_hushed = False
+        self._turn_has_content = self._turn_has_speech = self._unanswered = self._was_hushed = False
         if unanswered:
             yield Missed(lack=Lack.LINK)
 
