@@ -91,13 +91,19 @@ class Connection:
         self._should_close = should_close
 
     async def run(
-        self, *, announces_history: bool, as_accepted: bool, dial_timeout: float
+        self,
+        *,
+        announces_history: bool,
+        as_accepted: bool,
+        without: frozenset[str],
+        dial_timeout: float,
     ) -> ConnectionLost:
         """Dial, hold the connection, close it; returns how it ended.
 
         Args:
             announces_history: Client content comes first, as history.
             as_accepted: Set it up as the last one that was accepted, if there is one.
+            without: Functions that are not declared otherwise, by name.
             dial_timeout: Seconds for the dial, the answer to the setup included.
 
         Raises:
@@ -106,7 +112,10 @@ class Connection:
         session = self._session
         try:
             connecting = session._connect(
-                self._dial.handle, announces_history=announces_history, as_accepted=as_accepted
+                self._dial.handle,
+                announces_history=announces_history,
+                as_accepted=as_accepted,
+                without=without,
             )
         except Exception as e:
             return self._ended(e, invalid=True)
@@ -117,6 +126,7 @@ class Connection:
                 announces_history=announces_history,
                 is_new=session._is_new_setup,
                 new_functions=session._new_functions,
+                functions=session._functions_in_setup,
             )
         )
         started = time.perf_counter()

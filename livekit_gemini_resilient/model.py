@@ -6,6 +6,7 @@ from typing import Any, ClassVar, overload
 
 from .core.behaviour import Observed
 from .core.errors import ConfigurationError
+from .core.recovery import YOUNG
 from .options import ResilienceOptions
 from .session import RealtimeSession
 from .signature import shows, takes
@@ -53,6 +54,7 @@ class RealtimeModel(PluginModel):
         )
         self._resilience = resilience
         self._observed = Observed(resilience.behaviour)
+        self._young = YOUNG
 
     @property
     def resilience(self) -> ResilienceOptions:
@@ -65,4 +67,4 @@ class RealtimeModel(PluginModel):
         Args:
             turn_detection_disabled: For LiveKit's sake; the service cannot do that per session.
         """
-        return RealtimeSession(self, self._resilience, self._observed)
+        return RealtimeSession(self, self._resilience, self._observed, young=self._young)

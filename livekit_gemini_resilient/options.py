@@ -13,7 +13,14 @@ from .core.requests import ReplyDuringCall
 from .core.rotation import RestartWhen, ToolUpdate
 
 _NO_NUMBERS = frozenset(
-    {"restart_when", "reply_during_call", "behaviour", "tool_update", "transition_tools"}
+    {
+        "restart_when",
+        "reply_during_call",
+        "behaviour",
+        "tool_update",
+        "transition_tools",
+        "hold_input_during_call",
+    }
 )
 
 
@@ -41,6 +48,17 @@ class ResilienceOptions:
     """Seconds kept between our reconnect and the end that ``goAway.time_left`` announces.
     Notices of 30 to 300 s were observed; of one shorter than twice the margin, half is kept. 0 or
     more."""
+
+    max_connection_age: float | None = None
+    """Seconds after which a connection is replaced although the server has announced nothing: at
+    the same safe point as after a notice, within ``max_defer``, and only where it can be resumed;
+    without a handle the fresh session would know the conversation as text alone, a certain loss for
+    a possible one. Each connection begins anew. ``None``, the default, leaves the end to the
+    server: it closes a connection after about 10 minutes and announces that (documented), one was
+    seen to stay open for 58 minutes, and a resume is not free of risk (observed: prefilled history
+    lost, handles that do not speak). Set it where connections end at a known age without a notice:
+    540 for those 10 minutes, or less than the limit of a proxy (one that closed them at 150 s was
+    observed). More than 0."""
 
     settle_grace: float = 0.5
     """Seconds for which a resumed connection may show an effect of the responses that close the
@@ -103,6 +121,13 @@ class ResilienceOptions:
     """Seconds of the caller's audio kept while there is no connection; the oldest is dropped
     first, and counted. 0 or more."""
 
+    hold_input_during_call: bool = False
+    """Whether the caller's audio and video wait, in order and within ``input_buffer``, while the
+    model waits for a tool, and are sent once it has been answered. Servers were observed to take
+    audio in that time for a new turn and to cancel the call, and 1008 was reported for it, by one
+    client whose own measurements later spoke against that. The price: the caller cannot interrupt
+    the wait. Nothing is held for tools that do not block."""
+
     max_result_bytes: int = 512 * 1024
     """Largest tool result in UTF-8 bytes that is passed on; a larger one is answered with an
     error that tells the model so. What the service allows is not documented. More than 0."""
@@ -117,6 +142,9 @@ class ResilienceOptions:
         self._check_choice("reply_during_call", ReplyDuringCall)
         self._check_choice("tool_update", ToolUpdate)
         self._check_names()
+        if not isinstance(self.hold_input_during_call, bool):
+            name, value = "hold_input_during_call", self.hold_input_during_call
+            raise ConfigurationError(name, value, "True or False")
         if not isinstance(self.behaviour, Behaviour):
             raise ConfigurationError("behaviour", self.behaviour, "a Behaviour")
         may_be_zero = {
@@ -126,7 +154,12 @@ class ResilienceOptions:
             "transcript_grace",
             "input_buffer",
         }
-        may_be_none = {"ping_interval", "ping_timeout", "tool_answer_timeout"}
+        may_be_none = {
+            "ping_interval",
+            "ping_timeout",
+            "tool_answer_timeout",
+            "max_connection_age",
+        }
         for option in fields(self):
             if option.name in _NO_NUMBERS:
                 continue

@@ -10,7 +10,7 @@ import random
 from collections import deque
 from typing import Any
 
-from livekit.agents import ConversationItemAddedEvent, llm, utils
+from livekit.agents import ConversationItemAddedEvent, UserStateChangedEvent, llm, utils
 from livekit.agents.types import NOT_GIVEN, NotGivenOr
 from livekit.agents.utils import is_given
 
@@ -44,6 +44,7 @@ from .core.events import (
     RestartCause,
     RestartRequested,
     ToolResult,
+    VoiceDetected,
 )
 from .options import ResilienceOptions
 from .replies import Replies
@@ -66,10 +67,16 @@ class RealtimeSession(PluginSession):
         realtime_model: The model whose options are copied.
         resilience: Times and limits.
         observed: What the server is known to do; shared by the sessions of a model.
+        young: See ``recovery.YOUNG``.
     """
 
     def __init__(
-        self, realtime_model: PluginModel, resilience: ResilienceOptions, observed: Observed
+        self,
+        realtime_model: PluginModel,
+        resilience: ResilienceOptions,
+        observed: Observed,
+        *,
+        young: float,
     ) -> None:
         super().__init__(realtime_model)
         self._resilience = resilience
@@ -83,6 +90,7 @@ class RealtimeSession(PluginSession):
             observed=observed,
             may_stay_silent=self._may_stay_silent,
             final_at_reply=not stamps_words(),
+            young=young,
         )
         self._effects: deque[Effect] = deque()
         self._carrying_out = False
@@ -171,7 +179,8 @@ class RealtimeSession(PluginSession):
         """
         self._set_context(chat_ctx)
         items = self._history_items()
-        self._receive(ContextUpdated(items=items, due=handover.take_due(items)))
+        leaving = self._listener is not None and self._listener.is_replaced
+        self._receive(ContextUpdated(items=items, due=handover.take_due(items), leaving=leaving))
 
     def generate_reply(
         self,
@@ -214,8 +223,17 @@ class RealtimeSession(PluginSession):
         if listener is not None:
             self._listener = listener
             listener.agent_session.on("conversation_item_added", self._item_added)
+            listener.agent_session.on("user_state_changed", self._user_state_changed)
             self._receive(AudienceChanged(handed_over=listener.take()))
         return listening
+
+    def emit(self, event: Any, *args: Any) -> None:
+        """Tell the listeners; one that fails costs the conversation nothing."""
+        try:
+            super().emit(event, *args)
+        except TypeError:
+            # LiveKit's emitter logs every other exception of a listener, and raises this one
+            logger.exception("a listener of the session failed", extra={"event": event})
 
     async def aclose(self) -> None:
         """End the conversation; nothing of it is left when this returns. May be called twice.
@@ -234,6 +252,7 @@ class RealtimeSession(PluginSession):
     async def _close(self) -> None:
         if self._listener is not None:
             self._listener.agent_session.off("conversation_item_added", self._item_added)
+            self._listener.agent_session.off("user_state_changed", self._user_state_changed)
         await self._stop_main_task()
         self._arm()
         self._effects.clear()
@@ -248,6 +267,12 @@ class RealtimeSession(PluginSession):
             return
         if self._adopt(item, ours=self._conversation.history.has(item.id)):
             self._receive(MessageRecorded(item=context.message(item)))
+
+    def _user_state_changed(self, event: UserStateChangedEvent) -> None:
+        """LiveKit hears the caller; what it makes of events of ours is no news."""
+        speaking = event.new_state == "speaking"
+        if not (speaking and self._carrying_out):
+            self._receive(VoiceDetected(speaking=speaking))
 
     # ------------------------------------------------------------ upstream's hooks
 
@@ -361,6 +386,7 @@ class RealtimeSession(PluginSession):
         lost = await connection.run(
             announces_history=self._can_announce_history and self._conversation.announces_history,
             as_accepted=self._conversation.repeats_setup,
+            without=self._conversation.functions_left_out,
             dial_timeout=self._resilience.dial_timeout,
         )
         self._failure = connection.failure

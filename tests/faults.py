@@ -74,6 +74,8 @@ FAULTS = {
     "D8": "the connection is replaced while the client has marked the caller's activity",
     "D9": "the caller is speaking when a restart is due",
     "D10": "options of one session reach another",
+    "D11": "a tool is removed and called before the connection that declares it is replaced",
+    "D12": "a connection ends at an age that nothing announced",
     "E1": "a failed dial in mid-conversation",
     "E2": "a handle is refused, has expired, or is poisoned",
     "E3": "a 1007 in mid-conversation",
@@ -97,8 +99,7 @@ FAULTS = {
 
 NOT_RUN = {
     "D4": "it reconnects at once, in mid-sentence, which is D1",
-    "D5": "its scenarios drive this package's session without an agent",
-    "D6": "its scenarios drive this package's session without an agent",
+    "D6": "it ends the old socket first, too, but waits 10 s for a server that does not answer",
     "E7": "its limit cannot be reached in a test",
 }
 """Why no scenario of a fault is run with the plugin."""

@@ -13,11 +13,13 @@ from livekit.plugins import google
 
 from livekit_gemini_resilient import RealtimeModel
 from livekit_gemini_resilient.core.errors import ConnectionFailed, SettingsRefused, ToolsUnusable
+from livekit_gemini_resilient.core.link import LinkState
+from livekit_gemini_resilient.core.settings import SettingsState
 from livekit_gemini_resilient.testing import PROFILES as SIMULATED
-from livekit_gemini_resilient.testing import Call, Gate, GeminiLiveServer, Say
+from livekit_gemini_resilient.testing import Call, Gate, GeminiLiveServer, Profile, Say
 
 from .direct import connected, get_time, get_weather
-from .stack import ANSWER, EVERY, WEATHER, book_table, on_call, ours_and_plain
+from .stack import ANSWER, EVERY, WEATHER, OnCall, book_table, eventually, on_call, ours_and_plain
 
 STORY = "Once upon a time there was a fog over London."
 
@@ -119,10 +121,9 @@ async def test_tools_that_the_server_refuses_in_mid_call_are_left_out(
     profile: str, plain: bool
 ) -> None:
     """The setup before is known to be taken: it is used again, and the event names what is new."""
-    picky = dataclasses.replace(SIMULATED[profile], refused_functions=frozenset({"book_table"}))
     script = [Say("Hello."), Call("get_weather", {"city": "London"}), Say(ANSWER)]
     async with (
-        GeminiLiveServer(script, profile=picky) as server,
+        GeminiLiveServer(script, profile=picky(profile, "book_table", names_it=True)) as server,
         on_call(server, plain=plain) as call,
     ):
         await server.caller_says("Hello?")
@@ -140,16 +141,115 @@ async def test_tools_that_the_server_refuses_in_mid_call_are_left_out(
         assert len(server.connections) == 3
         (error,) = errors_of(call, SettingsRefused)
         assert error.functions == ("book_table",)
-        assert "the schema of book_table is invalid" in str(error)
+        assert "function_declarations[1]" in str(error)
+
+
+@function_tool
+async def cancel_table(day: str) -> str:
+    """Cancel a booking.
+
+    Args:
+        day: The day.
+    """
+    return f"cancelled for {day}"
+
+
+async def nothing_is_tried(call: OnCall) -> None:
+    """The connection stands, and is not about to be replaced."""
+    link = call.realtime._conversation.link
+
+    def stands() -> bool:
+        return link.state is LinkState.OPEN and link.settings.state is not SettingsState.TRYING
+
+    await eventually(stands, "a connection that stays")
+
+
+BATCH = [book_table, cancel_table, get_time]
+
+
+def picky(profile: str, *refused: str, names_it: bool) -> Profile:
+    """A server that does not take some functions."""
+    return dataclasses.replace(
+        SIMULATED[profile],
+        refused_functions=frozenset(refused),
+        names_refused_function=names_it,
+    )
+
+
+@pytest.mark.fault("E6")
+@pytest.mark.parametrize(
+    ("bad", "names_it"),
+    [("cancel_table", True), ("book_table", False), ("get_time", False)],
+    ids=["named", "unnamed-first", "unnamed-last"],
+)
+@ours_and_plain(on=EVERY)
+async def test_the_good_tools_of_a_batch_stay_in_mid_call(
+    profile: str, bad: str, names_it: bool, plain: bool
+) -> None:
+    """Found by the place that the reason names, or by halves; the event names the other."""
+    script = [Say("Hello."), Say("Certainly."), Say("Goodbye.")]
+    async with (
+        GeminiLiveServer(script, profile=picky(profile, bad, names_it=names_it)) as server,
+        on_call(server, plain=plain) as call,
+    ):
+        await server.caller_says("Hello?")
+        await call.says_within("Hello.")
+        await call.becomes_resumable()
+        await call.agent.update_tools([*call.agent.tools, *BATCH])
+        await server.until(
+            lambda: server.current and server.current.number > 1, "a connection", call.patience
+        )
+        await nothing_is_tried(call)
+        handle = call.realtime.session_resumption_handle
+        await server.caller_says("And now?")
+        await call.says_within("Certainly.")
+        await eventually(
+            lambda: call.realtime.session_resumption_handle != handle, "the end of the turn"
+        )
+        await nothing_is_tried(call)
+        good = {"get_weather", *(tool.info.name for tool in BATCH)} - {bad}
+        assert server.current is not None
+        assert server.current.declared_tools == good
+        await server.caller_says("Goodbye.")
+        await call.says_within("Goodbye.")
+        (error,) = errors_of(call, ToolsUnusable)
+        assert error.names == (bad,)
+        refusals = [c for c in server.connections if not c.accepted]
+        assert len(refusals) == (2 if bad == "book_table" else 1)
+
+
+@pytest.mark.fault("E6")
+@pytest.mark.parametrize("names_it", [True, False], ids=["named", "unnamed"])
+@pytest.mark.parametrize("profile", EVERY)
+async def test_a_tool_that_the_server_refuses_at_the_start_is_fatal_at_once_and_named(
+    profile: str, names_it: bool
+) -> None:
+    """No dial is repeated; where the server does not say which, all tools are listed."""
+    server = GeminiLiveServer(profile=picky(profile, "get_time", names_it=names_it))
+    async with server:
+        model = RealtimeModel(**server.model_options())
+        session = model.session()
+        errors: asyncio.Queue[Any] = asyncio.Queue()
+        session.on("error", errors.put_nowait)
+        await session.update_tools([get_weather, get_time])
+        event = await asyncio.wait_for(errors.get(), 10)
+        assert not event.recoverable
+        assert isinstance(event.error, ConnectionFailed)
+        advice = "tool(s) get_time," if names_it else "the tools were get_weather, get_time"
+        assert advice in str(event.error)
+        await session.aclose()
+        await model.aclose()
+        assert len(server.connections) == 1
 
 
 @pytest.mark.fault("E6")
 @pytest.mark.parametrize("profile", EVERY)
 async def test_refused_settings_are_not_tried_again_until_they_change(profile: str) -> None:
     """A rotation for another reason repeats what is known to be taken."""
-    picky = dataclasses.replace(SIMULATED[profile], refused_functions=frozenset({"book_table"}))
     async with (
-        GeminiLiveServer([Say("Hello.")], profile=picky) as server,
+        GeminiLiveServer(
+            [Say("Hello.")], profile=picky(profile, "book_table", names_it=True)
+        ) as server,
         connected(server) as direct,
     ):
         await direct.session.update_tools([get_time, get_weather, book_table])

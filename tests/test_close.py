@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from livekit.agents import llm
 
-from livekit_gemini_resilient import Outcome, ReportOutcome
+from livekit_gemini_resilient import Outcome, RealtimeModel, ReportOutcome
 from livekit_gemini_resilient.testing import Call, Gate, GeminiLiveServer, Say
 
 from .direct import Direct, connected
@@ -55,25 +55,104 @@ async def in_a_call(server: GeminiLiveServer, direct: Direct) -> AsyncIterator[N
     yield
 
 
+@contextlib.asynccontextmanager
+async def saying(server: GeminiLiveServer, direct: Direct) -> AsyncIterator[None]:
+    """A resumed connection that was told a result in words, and has not answered."""
+    async with settling(server, direct):
+        server.go_on_with([Say("It is foggy.", gate=Gate(), gate_after=0)])
+        await server.until(lambda: server.knows("foggy"), "the result in words")
+        yield
+
+
+@contextlib.asynccontextmanager
+async def speaking(server: GeminiLiveServer, direct: Direct) -> AsyncIterator[None]:
+    """A reply that is being spoken."""
+    server.go_on_with([Say("It is foggy.", gate=Gate(), gate_after=2)])
+    await server.caller_says("What is the weather?")
+    await direct.until(lambda: not direct.session._generation_completed, "speech")
+    yield
+
+
+@contextlib.asynccontextmanager
+async def about_to_rotate(server: GeminiLiveServer, direct: Direct) -> AsyncIterator[None]:
+    """A restart that waits for the end of a sentence."""
+    async with speaking(server, direct):
+        direct.session.update_options(voice="Kore")
+        assert direct.session._conversation._rotation.requested
+        yield
+
+
+@contextlib.asynccontextmanager
+async def leaving(server: GeminiLiveServer, direct: Direct) -> AsyncIterator[None]:
+    """A connection that is being replaced, by a server that does not answer its closing."""
+    async with server.holding_closes() as held:
+        direct.session.update_options(voice="Kore")
+        await held.reached()
+        yield
+
+
+@contextlib.asynccontextmanager
+async def in_silence(server: GeminiLiveServer, direct: Direct) -> AsyncIterator[None]:
+    """A server that reads and does not react."""
+    await server.mute()
+    yield
+
+
 @pytest.mark.fault("E10")
+@pytest.mark.parametrize("asked", [True, False], ids=["asked", "not asked"])
 @pytest.mark.parametrize(
     ("state", "script"),
-    [(dialing, []), (backing_off, []), (settling, SCRIPT[:1]), (in_a_call, SCRIPT[:1])],
+    [
+        (dialing, []),
+        (backing_off, []),
+        (settling, SCRIPT[:1]),
+        (saying, SCRIPT[:1]),
+        (in_a_call, SCRIPT[:1]),
+        (about_to_rotate, []),
+        (leaving, []),
+        (in_silence, []),
+    ],
 )
-async def test_close_returns_from_any_state_and_leaves_nothing(state: Any, script: Any) -> None:
-    """No task, no timer, no reply that is never decided; twice is once."""
+async def test_close_returns_from_any_state_and_leaves_nothing(
+    state: Any, script: Any, asked: bool
+) -> None:
+    """No task, no timer, no socket, no client, no reply that is never decided; twice is once."""
     before = asyncio.all_tasks()
     async with GeminiLiveServer(script) as server:
         excused = {"get_weather": "the session closes before it is told"}
         async with connected(server, excused=excused) as direct, state(server, direct):
-            reply = direct.session.generate_reply()
+            client = direct.session._client.aio._api_client._async_httpx_client
+            reply = direct.session.generate_reply() if asked else None
             await asyncio.wait_for(direct.session.aclose(), 5)
             await direct.session.aclose()
-            with pytest.raises(llm.RealtimeError):
-                await reply
-        await server.until(lambda: server.current is None, "the end of the last connection")
+            assert client.is_closed
+            if reply is not None:
+                with pytest.raises(llm.RealtimeError):
+                    await reply
+        await server.until(lambda: all(c.closed for c in server.connections), "every close")
     left = {t for t in asyncio.all_tasks() - before if "gemini" in t.get_name()}
     assert left == set()
+
+
+@pytest.mark.fault("E10")
+@pytest.mark.parametrize("refused", [True, False], ids=["refused", "unanswered"])
+async def test_close_returns_although_there_never_was_a_connection(refused: bool) -> None:
+    """The first dial is under way, or was refused and waits to be repeated."""
+    before = asyncio.all_tasks()
+    async with GeminiLiveServer() as server:
+        model = RealtimeModel(**server.model_options())
+        dials = server.refusing_dials(code=503) if refused else server.holding_dials()
+        async with dials as met:
+            session = model.session()
+            await met.reached()
+            reply = session.generate_reply()
+            await asyncio.wait_for(session.aclose(), 5)
+            with pytest.raises(llm.RealtimeError):
+                await reply
+        await model.aclose()
+        assert session._client.aio._api_client._async_httpx_client.is_closed
+        await server.until(lambda: all(c.closed for c in server.connections), "every close")
+    assert {t for t in asyncio.all_tasks() - before if "gemini" in t.get_name()} == set()
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,13 @@ import asyncio
 from typing import Any
 
 import pytest
+from google.genai import types
 from livekit.agents import Agent, function_tool
 
-from livekit_gemini_resilient.testing import Call, GeminiLiveServer, Say
+from livekit_gemini_resilient import ResilienceOptions
+from livekit_gemini_resilient.testing import Call, Gate, GeminiLiveServer, Say
 
-from .stack import PLUGIN, WEATHER, book_table, on_call, ours_and_plain
+from .stack import EVERY, PLUGIN, WEATHER, book_table, on_call, ours_and_plain
 
 ACCOUNT = "account 4711 is settled"
 """What the tool returns beside the next agent."""
@@ -35,13 +37,16 @@ class Billing(Agent):
             self.session.generate_reply(instructions="Welcome the caller.")
 
 
-def transfer_to(call_tools: str, *, greets: bool, spare: list[Any]) -> Any:
+def transfer_to(
+    call_tools: str, *, greets: bool, spare: list[Any], result: str | None = ACCOUNT
+) -> Any:
     """A tool that hands over to ``Billing``, with the tools of the agent before it or with others.
 
     Args:
         call_tools: ``equal`` or ``different``.
         greets: Whether the next agent asks for a reply when it enters.
         spare: What the agent before it has besides.
+        result: What is returned beside the agent, ``None`` for nothing.
     """
 
     @function_tool
@@ -52,7 +57,8 @@ def transfer_to(call_tools: str, *, greets: bool, spare: list[Any]) -> Any:
             desk: Where to.
         """
         its_tools = [transfer, *spare] if call_tools == "equal" else [book_table]
-        return Billing(tools=its_tools, greets=greets), ACCOUNT
+        billing = Billing(tools=its_tools, greets=greets)
+        return billing if result is None else (billing, result)
 
     return transfer
 
@@ -190,3 +196,75 @@ async def test_what_an_agent_leaves_when_the_call_ends_is_no_part_of_the_next_ca
         await server.connected(2)
         assert call.realtime._pending_tool_result == ()
         assert not server.knows(ACCOUNT)
+
+
+NAMED = ResilienceOptions(transition_tools=["transfer"])
+FIRST, REST = "One moment, please.", " I am transferring you."
+
+
+@pytest.mark.fault("A9")
+@pytest.mark.parametrize("tools", ["equal", "different"])
+@pytest.mark.parametrize("returns", ["agent", "agent and result"])
+@ours_and_plain(on=EVERY)
+async def test_a_hand_over_waits_for_the_end_of_the_sentence_and_the_next_prompt_answers(
+    profile: str, plain: bool, returns: str, tools: str
+) -> None:
+    """The call comes in mid-sentence; the result is told once, and by no prompt but the next."""
+    greets = returns == "agent"
+    transfer = transfer_to(tools, greets=greets, spare=[], result=None if greets else ACCOUNT)
+    script = [
+        Call("transfer", {"desk": "billing"}, say_first=FIRST, trailing=REST),
+        Say(WELCOME),
+        Say("Goodbye."),
+    ]
+    async with (
+        GeminiLiveServer(script, profile=profile) as server,
+        on_call(server, plain=plain, tools=[transfer], resilience=NAMED) as call,
+    ):
+        await server.caller_says("Is my account settled?")
+        await call.says_within(WELCOME)
+        assert call.spoken == [f"{FIRST}{REST}", WELCOME]
+        assert call.said("assistant", interrupted=True) == []
+        (reply,) = [r for r in server.replies if r.text.strip() == WELCOME]
+        assert reply.connection == len(server.connections) == 2
+        assert "billing desk" in str(server.connections[1].setup)
+        assert greets or server.times_told(ACCOUNT) == 1
+        await server.caller_says("Thank you, goodbye.")
+        await call.says_within("Goodbye.")
+        assert call.errors == []
+
+
+@pytest.mark.fault("A9")
+@pytest.mark.parametrize("tools", ["equal", "different"])
+@ours_and_plain(on=["2.5-native-audio", "3.8-live"])
+async def test_a_hand_over_waits_for_a_model_that_goes_on_after_its_call(
+    profile: str, plain: bool, tools: str
+) -> None:
+    """A model that does not wait for its tools tells its story to the end before it is replaced."""
+    gate = Gate()
+    transfer = transfer_to(tools, greets=False, spare=[])
+    script = [
+        Call("transfer", {"desk": "billing"}, say_first=FIRST, goes_on=True),
+        Say(REST, audio_seconds=0.4, gate=gate, gate_after=2),
+        Say(WELCOME),
+    ]
+    async with (
+        GeminiLiveServer(script, profile=profile) as server,
+        on_call(
+            server,
+            plain=plain,
+            tools=[transfer],
+            resilience=NAMED,
+            tool_behavior=types.Behavior.NON_BLOCKING,
+        ) as call,
+    ):
+        await server.caller_says("Is my account settled?")
+        await gate.reached()
+        await asyncio.wait_for(call.speaker.playing.wait(), 10)
+        gate.open()
+        await call.says_within(WELCOME)
+        assert call.spoken == [f"{FIRST}{REST}", WELCOME]
+        assert call.said("assistant", interrupted=True) == []
+        (reply,) = [r for r in server.replies if r.text.strip() == WELCOME]
+        assert reply.connection == len(server.connections) == 2
+        assert server.times_told(ACCOUNT) == 1

@@ -21,6 +21,12 @@ from .stack import EVERY, ours_and_plain
 
 SEED = 1
 
+SESSIONS = 4
+"""The agent's, the task's, the agent's again, and that of the agent after the hand-off."""
+
+BEFORE_ANY_HANDLE = 1
+"""The connection is lost in the first exchange of this conversation."""
+
 EXCUSED = {"agree": "it completes the task, whose session closes before it is answered"}
 
 
@@ -40,7 +46,8 @@ async def test_nothing_is_lost_repeated_or_cut_in_a_long_conversation(
 ) -> None:
     """Each result is told once (and named once more where words about it were cut) and answered
     once, the caller's words are heard once and in order, no reply is cut that the notice left time
-    for, and nothing is left at the end."""
+    for, and nothing is left at the end. Every connection is resumed but the first of a session, and
+    where no handle had come yet."""
     model_type: type[Any] = PluginModel if plain else RealtimeModel
     async with GeminiLiveServer(profile=profile, strict=False) as server:
         model = model_type(**server.model_options())
@@ -51,6 +58,9 @@ async def test_nothing_is_lost_repeated_or_cut_in_a_long_conversation(
         finally:
             await model.aclose()
         assert call.losses == []
+        resumed = [c for c in server.connections if c.resumed_from is not None]
+        fresh = len(server.connections) - len(resumed)
+        assert fresh == SESSIONS + BEFORE_ANY_HANDLE
         assert len([c for c in server.connections if c.accepted]) == len(server.connections)
         # LiveKit lets the reply pass by that the tool which hands over would get
         await watch.all_is_over(server, EXCUSED, unheard=1)

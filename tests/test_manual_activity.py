@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -36,6 +38,20 @@ def audio(seconds: float = 0.2) -> rtc.AudioFrame:
     )
 
 
+@contextlib.asynccontextmanager
+async def marking(server: GeminiLiveServer, *, plain: bool) -> AsyncIterator[Any]:
+    """A connected session whose client marks the caller's activity."""
+    make: Any = PluginModel if plain else RealtimeModel
+    model = make(**server.model_options(), realtime_input_config=MANUAL)
+    session = model.session()
+    try:
+        await connected_client(session)
+        yield session
+    finally:
+        await session.aclose()
+        await model.aclose()
+
+
 @pytest.mark.fault("D8")
 @pytest.mark.parametrize("how", ["lost", "replaced"])
 @ours_and_plain(on=EVERY)
@@ -44,33 +60,28 @@ async def test_an_activity_is_opened_again_when_its_connection_is_gone(
 ) -> None:
     """Start, the audio, end; and what the caller said is answered, once."""
     script = [Say("I can hear you.")]
-    async with GeminiLiveServer(script, profile=profile, strict=not plain) as server:
-        make: Any = PluginModel if plain else RealtimeModel
-        model = make(**server.model_options(), realtime_input_config=MANUAL)
-        session = model.session()
-        try:
-            await connected_client(session)
-            session.start_user_activity()
-            session.push_audio(audio())
-            first = server.connections[0]
-            await server.until(lambda: "audio" in marks(first), "the caller's first words")
-            if how == "lost":
-                await server.drop(1011)
-            else:
-                await server.go_away(0)
-            second = await server.connected(2)
-            session.push_audio(audio())
-            await server.until(lambda: "audio" in marks(second), "the caller's other words")
-            await server.caller_says("Can you hear me?")
-            session.generate_reply()
-            await server.until(lambda: "activity_end" in marks(second), "the end of the activity")
-            assert marks(second) == ["activity_start", "audio", "activity_end"]
-            reply = await server.replied()
-            assert (reply.trigger, len(server.replies)) == ("activity_end", 1)
-            assert reply.knew("Can you hear me?")
-        finally:
-            await session.aclose()
-            await model.aclose()
+    async with (
+        GeminiLiveServer(script, profile=profile, strict=not plain) as server,
+        marking(server, plain=plain) as session,
+    ):
+        session.start_user_activity()
+        session.push_audio(audio())
+        first = server.connections[0]
+        await server.until(lambda: "audio" in marks(first), "the caller's first words")
+        if how == "lost":
+            await server.drop(1011)
+        else:
+            await server.go_away(0)
+        second = await server.connected(2)
+        session.push_audio(audio())
+        await server.until(lambda: "audio" in marks(second), "the caller's other words")
+        await server.caller_says("Can you hear me?")
+        session.generate_reply()
+        await server.until(lambda: "activity_end" in marks(second), "the end of the activity")
+        assert marks(second) == ["activity_start", "audio", "activity_end"]
+        reply = await server.replied()
+        assert (reply.trigger, len(server.replies)) == ("activity_end", 1)
+        assert reply.knew("Can you hear me?")
 
 
 @pytest.mark.fault("D8")
@@ -80,66 +91,54 @@ async def test_a_reply_that_ends_an_activity_is_asked_for_once(
     profile: str, instructions: str | None, plain: bool
 ) -> None:
     """The end of the activity asks for it; what the reply is to be about goes before it."""
-    async with GeminiLiveServer([Say("Hello."), Say("Twice.")], profile=profile) as server:
-        make: Any = PluginModel if plain else RealtimeModel
-        model = make(**server.model_options(), realtime_input_config=MANUAL)
-        session = model.session()
-        try:
-            await connected_client(session)
-            session.start_user_activity()
-            await server.until(
-                lambda: marks(server.connections[0]) == ["activity_start"], "the start"
-            )
-            await server.caller_says("Hello?")
-            given = {} if instructions is None else {"instructions": instructions}
-            created = await asyncio.wait_for(session.generate_reply(**given), 10)
-            assert created.user_initiated
-            reply = await server.replied()
-            assert reply.text == "Hello."
-            assert reply.trigger == "activity_end"
-            assert reply.knew("Hello?")
-            assert instructions is None or reply.knew(instructions)
-            session.start_user_activity()
-            await server.caller_says("Again?")
-            await asyncio.wait_for(session.generate_reply(), 10)
-            reply = await server.replied(2)
-            assert reply.text == "Twice."
-        finally:
-            await session.aclose()
-            await model.aclose()
+    async with (
+        GeminiLiveServer([Say("Hello."), Say("Twice.")], profile=profile) as server,
+        marking(server, plain=plain) as session,
+    ):
+        session.start_user_activity()
+        await server.until(lambda: marks(server.connections[0]) == ["activity_start"], "the start")
+        await server.caller_says("Hello?")
+        given = {} if instructions is None else {"instructions": instructions}
+        created = await asyncio.wait_for(session.generate_reply(**given), 10)
+        assert created.user_initiated
+        reply = await server.replied()
+        assert reply.text == "Hello."
+        assert reply.trigger == "activity_end"
+        assert reply.knew("Hello?")
+        assert instructions is None or reply.knew(instructions)
+        session.start_user_activity()
+        await server.caller_says("Again?")
+        await asyncio.wait_for(session.generate_reply(), 10)
+        reply = await server.replied(2)
+        assert reply.text == "Twice."
 
 
 @pytest.mark.fault("D9")
 @ours_and_plain(on=EVERY)
 async def test_a_rotation_waits_until_the_caller_has_spoken(profile: str, plain: bool) -> None:
     """The utterance is not split between two connections, and its answer is not cut."""
-    async with GeminiLiveServer([Say("Hello.")], profile=profile, strict=not plain) as server:
-        make: Any = PluginModel if plain else RealtimeModel
-        model = make(**server.model_options(), realtime_input_config=MANUAL)
-        session = model.session()
-        try:
-            await connected_client(session)
-            session.start_user_activity()
-            session.push_audio(audio())
-            first = server.connections[0]
-            await server.until(lambda: "audio" in marks(first), "the caller's first words")
-            session.update_options(voice="Kore")
-            await server.go_away(60)
-            if plain:
-                await server.until(lambda: first.closing, "the close of the socket")
-            assert not first.closing
-            session.push_audio(audio())
-            await server.caller_says("Hello?")
-            session.generate_reply()
-            reply = await server.replied()
-            assert reply.connection == 1
-            assert marks(first)[-1] == "activity_end"
-            second = await server.connected(2)
-            assert "Kore" in str(second.setup)
-            assert "activity_start" not in marks(second)
-        finally:
-            await session.aclose()
-            await model.aclose()
+    async with (
+        GeminiLiveServer([Say("Hello.")], profile=profile, strict=not plain) as server,
+        marking(server, plain=plain) as session,
+    ):
+        session.start_user_activity()
+        session.push_audio(audio())
+        first = server.connections[0]
+        await server.until(lambda: "audio" in marks(first), "the caller's first words")
+        session.update_options(voice="Kore")
+        await server.go_away(60)
+        if plain:
+            await server.until(lambda: first.closing, "the close of the socket")
+        assert not first.closing
+        session.push_audio(audio())
+        await server.caller_says("Hello?")
+        session.generate_reply()
+        reply = await server.replied()
+        assert reply.connection == 1
+        assert marks(first)[-1] == "activity_end"
+        second = await server.connected(2)
+        assert "Kore" in str(second.setup)
+        assert "activity_start" not in marks(second)
 
 
 @pytest.mark.fault("D9")

@@ -13,7 +13,7 @@ from livekit.agents import APIConnectOptions
 
 from livekit_gemini_resilient import ConnectionFailed, ResilienceOptions
 from livekit_gemini_resilient.testing import PROFILES as SIMULATED
-from livekit_gemini_resilient.testing import Call, Gate, GeminiLiveServer, Say
+from livekit_gemini_resilient.testing import Call, Gate, GeminiLiveServer, Profile, Say
 
 from .direct import connected
 from .stack import ANSWER, EVERY, WEATHER, OnCall, connected_client, on_call, ours_and_plain
@@ -221,6 +221,66 @@ async def test_a_1008_while_audio_flows_and_a_tool_runs_loses_no_result(
         await call.says_within(ANSWER)
         assert server.replies[-1].knew(WEATHER)
         assert call.runs == 1
+
+
+@pytest.mark.fault("E8")
+@ours_and_plain(
+    on={
+        name: dataclasses.replace(
+            SIMULATED[name], input_during_call=1008, default_behavior="BLOCKING"
+        )
+        for name in EVERY
+        if name != "3.8-extended-thinking"
+    }
+)
+async def test_audio_waits_for_the_tool_where_it_is_to_be_held(
+    profile: Profile, plain: bool
+) -> None:
+    """A server that takes no audio during a call gets it afterwards, and loses no connection."""
+    script = [Call("get_weather", {"city": "London"}), Say(ANSWER)]
+    holding = ResilienceOptions(hold_input_during_call=True)
+    options = {} if plain else {"resilience": holding}
+    async with (
+        GeminiLiveServer(script, profile=profile) as server,
+        on_call(server, plain=plain, conn_options=QUICK, **options) as call,
+    ):
+        await call.ask_and_hold()
+        for value in range(1, 5):
+            call.realtime.push_audio(tone(0.1, value=value))
+        if plain:
+            await server.until(lambda: server.connections[0].closing, "a close", call.patience)
+        call.tool_may_return.set()
+        await call.says_within(ANSWER)
+        await server.until(lambda: heard(server) == [1, 2, 3, 4], "what was held", call.patience)
+        assert len(server.connections) == 1
+        kinds = [next(iter(frame)) for frame in server.connections[0].frames]
+        assert kinds.index("tool_response") < kinds.index("realtime_input")
+        assert call.realtime.dropped_audio == 0.0
+
+
+@pytest.mark.fault("E8")
+@pytest.mark.parametrize("profile", EVERY)
+async def test_a_1008_for_audio_during_a_call_is_survived_without_the_option(profile: str) -> None:
+    """The next connection waits for no call, so that the caller may go on speaking."""
+    strict = dataclasses.replace(SIMULATED[profile], input_during_call=1008)
+    blocking = profile not in ("3.8-live", "3.8-extended-thinking")
+    script = [Call("get_weather", {"city": "London"}), Say(ANSWER)]
+    async with (
+        GeminiLiveServer(script, profile=strict) as server,
+        on_call(server, conn_options=QUICK) as call,
+    ):
+        await call.ask_and_hold()
+        call.realtime.push_audio(tone(0.1, value=1))
+        if blocking:
+            await server.connected(2)
+            await connected_client(call.realtime)
+        call.realtime.push_audio(tone(0.1, value=2))
+        call.tool_may_return.set()
+        await call.says_within(ANSWER)
+        await server.until(lambda: heard(server)[-1:] == [2], "what was said last")
+        assert len(server.connections) == (2 if blocking else 1)
+        assert call.runs == 1
+        assert all(error.recoverable for error in call.errors)
 
 
 @pytest.mark.fault("E9")

@@ -17,6 +17,7 @@ from .stack import (
     PLUGIN,
     PROFILES,
     WEATHER,
+    OnCall,
     connected_client,
     eventually,
     on_call,
@@ -172,6 +173,17 @@ async def test_last_words_of_a_transcript_belong_to_the_message_that_was_spoken(
         assert call.said("assistant") == ["Hello there."]
 
 
+async def story_is_interrupted(server: GeminiLiveServer, call: OnCall, gate: Gate) -> None:
+    """In the middle, and the server does not say that the turn is over."""
+    await server.caller_says("Tell me a story.")
+    await asyncio.wait_for(call.speaker.playing.wait(), 10)
+    await gate.reached()
+    await server.interrupt(turn_complete=False)
+    await call.recorded(
+        lambda: bool(call.said("assistant", interrupted=True)), "the end of the message"
+    )
+
+
 @pytest.mark.fault("B7")
 @ours_and_plain(on=EVERY)
 async def test_an_interruption_without_its_end_does_not_swallow_the_next_turn(
@@ -184,13 +196,7 @@ async def test_an_interruption_without_its_end_does_not_swallow_the_next_turn(
         GeminiLiveServer(script, profile=profile) as server,
         on_call(server, plain=plain) as call,
     ):
-        await server.caller_says("Tell me a story.")
-        await asyncio.wait_for(call.speaker.playing.wait(), 10)
-        await gate.reached()
-        await server.interrupt(turn_complete=False)
-        await call.recorded(
-            lambda: bool(call.said("assistant", interrupted=True)), "the end of the message"
-        )
+        await story_is_interrupted(server, call, gate)
         heard = call.speaker.heard
         await server.send(speech("about"))
         await server.caller_says("Stop, please.")
@@ -214,13 +220,7 @@ async def test_the_late_end_of_an_interrupted_turn_ends_nothing_that_came_after(
         GeminiLiveServer(script, profile=profile) as server,
         on_call(server, plain=plain) as call,
     ):
-        await server.caller_says("Tell me a story.")
-        await asyncio.wait_for(call.speaker.playing.wait(), 10)
-        await first.reached()
-        await server.interrupt(turn_complete=False)
-        await call.recorded(
-            lambda: bool(call.said("assistant", interrupted=True)), "the end of the message"
-        )
+        await story_is_interrupted(server, call, first)
         await server.caller_says("Stop, please.")
         await second.reached()
         await server.send({"serverContent": {"turnComplete": True}})

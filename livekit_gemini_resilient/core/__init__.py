@@ -15,6 +15,7 @@ Where a question lives:
 ``turn``            whose turn is it, and which generation does a frame belong to?
 ``turn_state``      the states of a turn, and what leads from one to the next
 ``rotation``        may the connection be replaced now?
+``caller``          is the caller speaking, as far as anybody here can hear?
 ``transitions``     when does a tool run whose effect is another prompt or agent?
 ``settings``        which settings does the next setup carry, and what did the last one declare?
 ``link``            which connection is there, and what follows when it ends?

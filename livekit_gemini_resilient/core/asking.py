@@ -41,6 +41,7 @@ from .record import Record
 from .reports import Heard, Lack, Missed, Report, Started, TurnEnded
 from .requests import ReplyDuringCall, Requests
 from .settings import Settings
+from .suspects import Kind, Suspects
 
 _HELD = (
     "a tool is running and the model waits for its result",
@@ -48,6 +49,12 @@ _HELD = (
     'before it has the result (ResilienceOptions(reply_during_call="interim"))',
 )
 """Why a request fails, and what to do. LiveKit withholds the result until the reply has ended."""
+
+_REFUSED = (
+    "the server closed two connections for it",
+    "change the instructions, or ask for it with none",
+)
+"""Why a request fails, and what to do."""
 
 
 class Answer(Enum):
@@ -71,6 +78,7 @@ class Asking:
         prompts: Puts things into words.
         settings: What the setup declares.
         may_stay_silent: The user lets the model decide whether to answer (proactive audio).
+        suspects: Told what was written.
     """
 
     def __init__(
@@ -82,6 +90,7 @@ class Asking:
         prompts: Prompts,
         settings: Settings,
         may_stay_silent: bool,
+        suspects: Suspects,
     ) -> None:
         self._timeout = options.reply_timeout
         self._interim = options.reply_during_call is ReplyDuringCall.INTERIM
@@ -90,6 +99,7 @@ class Asking:
         self._requests = requests
         self._prompts = prompts
         self._may_stay_silent = may_stay_silent
+        self._suspects = suspects
         self._answer = Answer.NOT_MISSED
         self._begun = ""
         self._answer_by = 0.0
@@ -186,6 +196,15 @@ class Asking:
         self._requests.call_came()
         self._answer = Answer.NOT_MISSED
 
+    def refused(self, kind: Kind | None) -> list[Effect]:
+        """The server closed two connections for what asks for something: it is not asked again."""
+        if kind is Kind.REQUEST:
+            return self._requests.fail(*_REFUSED)
+        if kind is Kind.ANSWER:
+            self._answer = Answer.NOT_MISSED
+            return [ReportError(error=CallerUnanswered(self._timeout), recoverable=True)]
+        return []
+
     def connection_lost(self) -> None:
         """What was asked for there is to be asked for again."""
         self._requests.connection_lost()
@@ -224,6 +243,7 @@ class Asking:
             return self._prompts.say(due, turns)
         if self.owed:
             self._answer, self._answer_by = Answer.ASKED_FOR, now + self._timeout
+            self._suspects.wrote(Kind.ANSWER, "", now=now)
             return self._prompts.answer_caller(self._begun, turns)
         return self._prompts.inform(turns)
 
@@ -248,6 +268,7 @@ class Asking:
         assert isinstance(trigger, SendContent | SendText)
         assert isinstance(otherwise, SendContent | SendText | None)
         number = self._requests.mark_written(now=now, came_first=came_first and not due)
+        self._suspects.wrote(Kind.REQUEST, str(number), now=now)
         return [*before, SendRequest(request=number, frame=trigger, otherwise=otherwise)]
 
     # ------------------------------------------------------------ what does not come

@@ -80,6 +80,7 @@ class Observed:
         """The present record."""
         self._news: Behaviour | None = None
         self._declared = self.behaviour
+        self._before: Behaviour | None = None
 
     @property
     def trigger(self) -> Trigger:
@@ -99,8 +100,19 @@ class Observed:
 
     def refused(self, trigger: Trigger) -> None:
         """The server closed the connection straight after words of ours that went this way."""
+        self._before = self._before or self.behaviour
         by_content = trigger is Trigger.CLIENT_CONTENT
         self._learn(trigger=trigger.other, content_at_any_time=not by_content)
+
+    def taken(self) -> None:
+        """Words of ours did not close the connection: what was learned from others that did
+        holds."""
+        self._before = None
+
+    def absolved(self) -> None:
+        """It was not the way of those words: they are refused in any form."""
+        before, self._before = self._before or self.behaviour, None
+        self._learn(trigger=Trigger(before.trigger), content_at_any_time=before.content_at_any_time)
 
     def answered(self, trigger: Trigger) -> None:
         """The model was silent about one way, and spoke after this one."""

@@ -31,6 +31,7 @@ from .effects import (
 )
 from .errors import SettingsRefused, ToolsUnusable
 from .events import (
+    Activity,
     AudienceChanged,
     Connected,
     ConnectionLost,
@@ -48,13 +49,16 @@ from .events import (
     SetupBuilt,
     ToolResult,
     ToolsLeftOut,
+    VoiceDetected,
 )
 from .floor import Floor
 from .link import Link, LinkState
 from .parts import assemble
 from .reception import Reception
+from .recovery import YOUNG
 from .rotation import ToolUpdate
 from .succession import Succession
+from .suspects import Kind
 
 
 class Conversation:
@@ -70,6 +74,7 @@ class Conversation:
         observed: What this server is known to do.
         may_stay_silent: Whether the model may leave the caller without an answer.
         final_at_reply: See ``Speech``.
+        young: See ``recovery.YOUNG``.
     """
 
     def __init__(
@@ -84,9 +89,14 @@ class Conversation:
         observed: Observed | None = None,
         may_stay_silent: bool = False,
         final_at_reply: bool = False,
+        young: float = YOUNG,
     ) -> None:
         link = Link(
-            handle=handle, max_retry=max_retry, retry_interval=retry_interval, random=random
+            handle=handle,
+            max_retry=max_retry,
+            retry_interval=retry_interval,
+            random=random,
+            young=young,
         )
         parts = assemble(
             options,
@@ -99,13 +109,14 @@ class Conversation:
         self.link, self.turn, self.uplink = link, parts.turn, parts.uplink
         self.ledger, self.history = parts.ledger, parts.history
         self._options, self._observed = options, parts.observed
-        self._intake, self._audience = parts.intake, parts.audience
+        self._intake, self._audience, self._caller = parts.intake, parts.audience, parts.caller
         self._speech, self._telling, self._prompts = parts.speech, parts.telling, parts.prompts
         self._asking, self._requests = parts.asking, parts.requests
+        self._suspects = parts.suspects
         self._rotation, self._transitions = parts.rotation, parts.transitions
         self._floor = Floor(parts)
-        self._reception = Reception(parts, self._floor)
-        self._succession = Succession(parts, self._reception)
+        self._reception = Reception(parts)
+        self._succession = Succession(parts, self._reception, self._floor)
         self._out: list[Effect] = []
 
     # ------------------------------------------------------------ the surface
@@ -142,6 +153,7 @@ class Conversation:
         """
         if not self.link.has_ended:
             self.link.end()
+            self._transitions.dropped()
             why = "the session was closed"
             self._out += self._succession.given_up(why, handed_over=handed_over)
         return self._take()
@@ -152,8 +164,8 @@ class Conversation:
         floor, waits = self._floor, self.link.settings.tools_block
         deadlines = [self.turn.next_deadline, self.ledger.next_deadline]
         deadlines += [self._requests.next_deadline, self._audience.next_deadline]
-        deadlines += [floor.reply_deadline, floor.answer_deadline]
-        deadlines.append(self._transitions.next_deadline(model_waits=waits))
+        deadlines += [floor.reply_deadline, floor.answer_deadline, self._caller.next_deadline]
+        deadlines.append(self._transitions.next_deadline(self.turn.state, model_waits=waits))
         if self.link.state is LinkState.SETTLING:
             deadlines.append(self._telling.settled_at)
         if self.link.is_up:
@@ -178,6 +190,11 @@ class Conversation:
         return self.link.settings.as_accepted
 
     @property
+    def functions_left_out(self) -> frozenset[str]:
+        """Functions that the next setup is not to declare, if it is another."""
+        return self.link.settings.left_out
+
+    @property
     def generation_completed(self) -> bool:
         """Whether the model has said all that it has to say for now."""
         return self._floor.generation_completed
@@ -197,6 +214,8 @@ class Conversation:
             case ContextUpdated():
                 self._audience.handed_context(now=now)
                 self._context(event, now)
+                if event.leaving and self._floor.for_next_prompt:
+                    self._audience.left(now=now)
             case MessageRecorded(item=item):
                 self.history.recorded(item.item_id, item.text)
             case AudienceChanged():
@@ -217,10 +236,13 @@ class Conversation:
                 self._requests.withdraw(request)
             case InputPushed():
                 self.uplink.push(event)
+            case VoiceDetected(speaking=speaking):
+                self._caller.detected(speaking=speaking, now=now)
 
     def _instructions_changed(self, event: InstructionsChanged, now: float) -> None:
         # a model that waits for a tool takes no content, and its answer is to obey
-        if event.by_turn and self._prompts.can_inform and not self._floor.held_by_call:
+        may = self._prompts.can_inform and not self._suspects.guilty(Kind.INSTRUCTIONS)
+        if event.by_turn and may and not self._floor.content_waits:
             self._telling.instructions = event.text
             return
         cause, unusable, in_place = RestartCause.INSTRUCTIONS, event.unusable, event.in_place
@@ -238,10 +260,8 @@ class Conversation:
             self.link.settings.sent_in_place = True
             self._out.append(UpdateContext())
             return
-        running = {c for c in self._transitions.let_go if self.ledger.runs(c)}
-        self._rotation.request(
-            event.cause, call_open=self.ledger.running, now=now, transition=bool(running)
-        )
+        call_open, transition = self.ledger.running, self._floor.in_transition
+        self._rotation.request(event.cause, call_open=call_open, now=now, transition=transition)
 
     def _updates_in_place(self, event: RestartRequested) -> bool:
         wanted = self._options.tool_update is ToolUpdate.CONTEXT_UPDATE and event.in_place
@@ -252,7 +272,7 @@ class Conversation:
         for call, result in event.handed_over:
             self.ledger.produce(result, call)
             self._intake.taken(result.call_id)
-        if event.handed_over or self.ledger.unheard:
+        if event.handed_over or self.ledger.unheard or self._audience.is_away:
             self._audience.entered(now=now)
 
     def _context(self, event: ContextUpdated, now: float) -> None:
@@ -291,11 +311,14 @@ class Conversation:
 
     def _pump(self, now: float) -> None:
         self._audience.advance(now=now)
-        self._out += self._reception.let_go(speaking=not self.generation_completed, now=now)
+        self._caller.advance(now=now)
+        self._out += self._reception.let_go(now=now)
         self.ledger.watch(now=now, timeout=self._options.tool_answer_timeout)
         if self.link.state is LinkState.SETTLING and now >= self._telling.settled_at:
             evidence.settle_failed(self.ledger, self.link.number)
             self.link.settled()
+        if self.link.tries_settings():
+            self._rotation.request(RestartCause.TOOLS, call_open=False, now=now)
         if self.link.is_up and self._rotation.due(self._floor.situation, now=now):
             self._out.append(self.link.close())
         if self.link.state is not LinkState.OPEN:
@@ -309,11 +332,13 @@ class Conversation:
         if self._floor.may_speak_up:
             self._speak_up(now)
         self._prompts.history_is_told()
-        for piece in self.uplink.drain():
+        for piece in () if self._floor.holds_input else self.uplink.drain():
             if piece.request is not None:
                 self._out += self._asking.activity_ends(
                     piece.request, came_first=self.turn.at_rest, now=now
                 )
+            if piece.activity is Activity.START:
+                self._suspects.wrote(Kind.ACTIVITY, str(self.uplink.activities), now=now)
             self._out.append(SendInput(piece=piece))
 
     def _speak_up(self, now: float) -> None:

@@ -89,6 +89,11 @@ class Turn:
     parts: tuple[object, ...]
     """Text, or parts that only the adapter understands."""
 
+    @property
+    def has_pictures(self) -> bool:
+        """Whether there is anything but text."""
+        return not all(isinstance(part, str) for part in self.parts)
+
 
 class RestartCause(Enum):
     """Why the connection is to be replaced on purpose."""
@@ -105,6 +110,8 @@ class RestartCause(Enum):
     """Messages that the server has were removed or edited."""
     GO_AWAY = "go_away"
     """The server announced that it will close the connection."""
+    AGE = "age"
+    """The connection is as old as the user lets it become."""
 
 
 class Activity(Enum):
@@ -184,6 +191,8 @@ class SetupBuilt:
     """Whether it carries anything that no accepted setup of this conversation did."""
     new_functions: frozenset[str] = frozenset()
     """Functions in it that are new or have changed since a setup was accepted, by name."""
+    functions: tuple[tuple[str, ...], ...] = ()
+    """Names of the functions in each entry of its ``tools``, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,6 +229,8 @@ class ContextUpdated:
     """The whole context, oldest first."""
     due: frozenset[str] = frozenset()
     """Ids of calls to whose results another session owed a reply when it was closed."""
+    leaving: bool = False
+    """Whether the agent that hands it over is being replaced by another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,6 +298,14 @@ class ReplyWithdrawn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VoiceDetected:
+    """The framework's own voice detection changed its mind about the caller."""
+
+    speaking: bool
+    """Whether the caller speaks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationSkipped:
     """Nobody took a generation that was announced: an agent is being replaced by another."""
 
@@ -315,6 +334,7 @@ Event = (
     | ReplyRequested
     | ReplyWithdrawn
     | InputPushed
+    | VoiceDetected
     | GenerationSkipped
     | AudienceChanged
 )

@@ -69,18 +69,42 @@ class Floor:
         return waits and parts.ledger.running and parts.link.settings.tools_block
 
     @property
+    def content_waits(self) -> bool:
+        """Whether the model waits for a result, its answer to which is to obey new content."""
+        return self.held_by_call or bool(self.withheld)
+
+    @property
     def holds_requests(self) -> bool:
         """Whether a request would wait for a tool whose result LiveKit withholds until the reply
         to the request has ended."""
         return self.held_by_call and not self._parts.rotation.waits_for_no_call
 
     @property
-    def withheld(self) -> frozenset[str]:
-        """Calls whose results are left to the connection that follows this one."""
+    def holds_input(self) -> bool:
+        """Whether what the caller says waits for a tool. Not the end of an activity that asks for a
+        reply: LiveKit withholds the tool's result until that reply has ended."""
         parts = self._parts
-        if not parts.rotation.waits_for_no_call:
-            return frozenset()
+        wanted = parts.options.hold_input_during_call and parts.uplink.asks is None
+        return wanted and parts.link.settings.tools_block and self.call_open
+
+    @property
+    def in_transition(self) -> bool:
+        """Whether the tool of a transition runs, or its result was not told yet."""
+        parts = self._parts
+        runs = any(parts.ledger.runs(call_id) for call_id in parts.transitions.let_go)
+        return runs or bool(self.for_next_prompt)
+
+    @property
+    def for_next_prompt(self) -> frozenset[str]:
+        """Transitions whose results this connection has not been told."""
+        parts = self._parts
         return parts.ledger.owed_to(parts.link.number) & parts.transitions.let_go
+
+    @property
+    def withheld(self) -> frozenset[str]:
+        """Calls whose results are left to the prompt that follows this one."""
+        follows = self._parts.rotation.waits_for_no_call or self._parts.audience.is_away
+        return self.for_next_prompt if follows else frozenset()
 
     # ------------------------------------------------------------ the model and the caller
 
@@ -94,7 +118,7 @@ class Floor:
     def _someone_speaks(self) -> bool:
         parts = self._parts
         model = parts.turn.speaking and not parts.speech.unheard
-        return model or parts.uplink.in_activity
+        return model or parts.uplink.in_activity or parts.caller.is_heard
 
     @property
     def _reply_coming(self) -> bool:
@@ -114,6 +138,7 @@ class Floor:
             call_open=self.call_open,
             reply_due=(self._reply_coming and not self.withheld) or parts.asking.asked,
             settling=parts.link.state is LinkState.SETTLING,
+            resumable=parts.link.handle is not None,
             handle_until=0.0 if covered else parts.turn.ended_at + HANDLE_GRACE,
         )
 

@@ -15,6 +15,7 @@ counts. Function items are told by ways of their own.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from . import wording
 from .events import HistoryItem, ItemKind, ToolCall, Turn
@@ -102,13 +103,18 @@ class History:
         return known_as in self._known or known_as in self._sent
 
     def missing(
-        self, items: Sequence[HistoryItem], *, skip: frozenset[str]
+        self,
+        items: Sequence[HistoryItem],
+        *,
+        skip: frozenset[str],
+        bare: frozenset[str] = frozenset(),
     ) -> tuple[tuple[Turn, ...], tuple[str, ...]]:
         """What the present connection has to be told of these items.
 
         Args:
             items: The chat context, oldest first.
-            skip: Ids of calls whose outputs reach the model by another way.
+            skip: Ids of what is not told, or reaches the model by another way.
+            bare: Ids of messages of which only the text is told.
 
         Returns:
             The turns, and the ids for ``sent``.
@@ -119,6 +125,8 @@ class History:
             known_as = item.known_as
             if self.has(known_as) or known_as in skip or known_as in turns:
                 continue
+            if known_as in bare:
+                item = replace(item, parts=tuple(p for p in item.parts if isinstance(p, str)))
             turn = _turn(item, calls)
             if turn is not None:
                 turns[known_as] = turn

@@ -52,6 +52,10 @@ class LinkSign(Enum):
 
 _S, _E = LinkState, LinkSign
 
+_TRY = 2
+"""Retries that must be left before a setup that may well be refused: for what follows it, and one
+to spare."""
+
 TABLE: dict[tuple[LinkState, LinkSign], LinkState] = {
     (_S.DOWN, _E.DIAL): _S.DIALING,
     (_S.DOWN, _E.END): _S.ENDED,
@@ -80,6 +84,7 @@ class Link:
         max_retry: How many dials may follow a failed one before the conversation is given up.
         retry_interval: Seconds between the first of them; see ``recovery.backoff``.
         random: Makes a number from 0 to 1, for the jitter of the back-off.
+        young: See ``recovery.YOUNG``.
     """
 
     def __init__(
@@ -89,6 +94,7 @@ class Link:
         max_retry: int,
         retry_interval: float,
         random: Callable[[], float],
+        young: float = recovery.YOUNG,
     ) -> None:
         self.state = LinkState.DOWN
         self.number = 0
@@ -99,11 +105,12 @@ class Link:
         """Whether the present connection was dialed with a handle."""
         self.ever_opened = False
         """Whether any connection was."""
-        self.settings = Settings()
+        self.settings = Settings(searches=max_retry >= _TRY)
         """What the next setup carries."""
         self._max_retry = max_retry
         self._retry_interval = retry_interval
         self._random = random
+        self._young = young
         self._opened_at: float | None = None
         self._attempts = 0
 
@@ -159,6 +166,12 @@ class Link:
         """The model finished a turn: the retry budget is restored."""
         self._attempts = 0
 
+    def tries_settings(self) -> bool:
+        """Whether to replace the connection by one that declares more of what is new; asked again
+        and again, answered with yes once."""
+        may_fail = self._attempts + _TRY <= self._max_retry
+        return self.state is LinkState.OPEN and may_fail and self.settings.try_next()
+
     def lost(self, event: ConnectionLost, *, now: float) -> list[Effect]:
         """The connection ended, or a dial failed."""
         if self.state is LinkState.CLOSING:
@@ -170,21 +183,26 @@ class Link:
             invalid=event.invalid,
             first=not self.ever_opened,
             resumed=self.resumed,
-            young=alive < recovery.YOUNG,
+            young=self._opened_at is None or alive < self._young,
             settling=self.state is LinkState.SETTLING,
             new_settings=self._opened_at is None
             and (event.invalid or self.settings.are_new(self.number)),
         )
         verdict = recovery.judge(failure, attempts=self._attempts, max_retry=self._max_retry)
         fatal = verdict is recovery.Verdict.FATAL
-        advice = recovery.advice(failure)
+        advice = recovery.advice(
+            failure, named=self.settings.named(event.reason), declared=self.settings.declared
+        )
         error = ConnectionFailed(event.code, event.reason, self._attempts, advice)
         report = ReportError(error=error, recoverable=not fatal)
         if fatal:
             self._step(LinkSign.END)
             return [report]
         if failure.tells_against_settings:
-            self.settings.refused(self.number, event.reason)
+            left = self._attempts < self._max_retry
+            self.settings.refused(
+                self.number, event.reason, again=left, by_server=not event.invalid
+            )
         elif self._opened_at is None and event.code in recovery.SETTINGS_REFUSED:
             self.settings.refused_again()
         if verdict is recovery.Verdict.FRESH:

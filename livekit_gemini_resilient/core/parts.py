@@ -14,6 +14,7 @@ from ..options import ResilienceOptions
 from .asking import Asking
 from .audience import Audience
 from .behaviour import Observed
+from .caller import Caller
 from .delivery import Ledger
 from .history import History
 from .intake import Intake
@@ -22,6 +23,7 @@ from .prompts import Prompts
 from .requests import Requests
 from .rotation import RestartWhen, Rotation
 from .speech import Speech
+from .suspects import Suspects
 from .telling import Telling
 from .transitions import Transitions
 from .turn import TurnTracker
@@ -52,6 +54,8 @@ class Parts:
     """Words of ours."""
     requests: Requests
     """The ``generate_reply`` under way."""
+    suspects: Suspects
+    """What may have closed a connection."""
     asking: Asking
     """What the model is asked for."""
     telling: Telling
@@ -62,6 +66,8 @@ class Parts:
     """Restarts that wait."""
     audience: Audience
     """Whether anybody listens."""
+    caller: Caller
+    """Whether the caller is heard to speak."""
     uplink: Uplink
     """The caller's audio and video."""
 
@@ -77,6 +83,7 @@ def assemble(
 ) -> Parts:
     """Make the parts of one conversation; the arguments are those of ``Conversation``."""
     ledger, history, requests, prompts = Ledger(), History(), Requests(), Prompts(observed)
+    suspects = Suspects()
     asking = Asking(
         options=options,
         ledger=ledger,
@@ -84,6 +91,7 @@ def assemble(
         prompts=prompts,
         settings=link.settings,
         may_stay_silent=may_stay_silent,
+        suspects=suspects,
     )
     speech = Speech(
         ledger=ledger,
@@ -102,6 +110,7 @@ def assemble(
         observed=observed,
         speech=speech,
         settings=link.settings,
+        suspects=suspects,
     )
     return Parts(
         options=options,
@@ -118,6 +127,7 @@ def assemble(
         speech=speech,
         prompts=prompts,
         requests=requests,
+        suspects=suspects,
         asking=asking,
         telling=telling,
         transitions=Transitions(
@@ -129,7 +139,9 @@ def assemble(
             when=RestartWhen(options.restart_when),
             max_defer=options.max_defer,
             margin=options.go_away_margin,
+            max_age=options.max_connection_age,
         ),
         audience=Audience(patience=options.reply_timeout),
+        caller=Caller(patience=options.max_defer),
         uplink=Uplink(max_seconds=options.input_buffer),
     )

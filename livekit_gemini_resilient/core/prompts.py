@@ -54,6 +54,8 @@ class Prompts:
 
     def frame_received(self) -> None:
         """The server said something after our last words."""
+        if self._last is not None:
+            self._observed.taken()
         self._last = None
 
     def history_is_told(self) -> None:

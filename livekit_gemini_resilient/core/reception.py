@@ -13,7 +13,6 @@ from dataclasses import replace
 from . import wording
 from .effects import Effect, ReportUsage
 from .events import ServerFrame, ToolCall, ToolResult
-from .floor import Floor
 from .link import LinkState
 from .parts import Parts
 from .reports import Report, Started, TurnEnded
@@ -24,12 +23,10 @@ class Reception:
 
     Args:
         parts: What is changed by it.
-        floor: Asked whether the model has finished.
     """
 
-    def __init__(self, parts: Parts, floor: Floor) -> None:
+    def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._floor = floor
 
     def frame(self, frame: ServerFrame, *, now: float) -> list[Effect]:
         """Take a frame; one of an earlier connection changes nothing."""
@@ -39,6 +36,7 @@ class Reception:
         parts.telling.frame_received(now=now)
         parts.transitions.frame_received(now=now)
         parts.prompts.frame_received()
+        parts.suspects.frame_received()
         parts.link.settings.frame_received()
         out = self.show(parts.turn.receive(self._stripped(frame, now), now=now), now=now)
         parts.ledger.in_order(frame.calls)
@@ -64,7 +62,8 @@ class Reception:
         ]
         calls = parts.transitions.arrived(
             (call for call in new if not self._refused(call, frame)),
-            speaking=bool(frame.audio or frame.text) or not self._floor.generation_completed,
+            state=parts.turn.state,
+            with_speech=bool(frame.audio or frame.text),
             now=now,
         )
         if calls != frame.calls:
@@ -91,11 +90,11 @@ class Reception:
         parts.transitions.cancelled(frame.cancelled, unnamed=frame.cancels_unnamed)
         parts.ledger.cancel((*frame.cancelled, *unnamed))
 
-    def let_go(self, *, speaking: bool, now: float) -> list[Effect]:
+    def let_go(self, *, now: float) -> list[Effect]:
         """Have the transitions run that were held back while the model spoke."""
         parts = self._parts
         waits = parts.link.settings.tools_block
-        calls = parts.transitions.release(speaking=speaking, model_waits=waits, now=now)
+        calls = parts.transitions.release(parts.turn.state, model_waits=waits, now=now)
         if not calls:
             return []
         frame = ServerFrame(connection=parts.link.number, calls=calls)
@@ -114,6 +113,8 @@ class Reception:
                 elsewhere=parts.ledger.reply_due or parts.uplink.activity_open,
                 now=now,
             )
+            if isinstance(report, Started):
+                parts.caller.answered()
             match report:
                 case Started() if settling and parts.speech.answers_caller:
                     parts.telling.settled_in_vain()

@@ -11,7 +11,8 @@ the same with a caller's handle      FRESH    an expired handle looks like that;
 first dial, HTTP 400, 401, 403, 404  FATAL    bad key, path or model (HTTP semantics)
 handle offered, closed at once       FRESH    1007 on a rejected resume (observed, one report)
 closed for responses that settle     RETRY    inferred: it was our frame, not the handle
-any other close, time-out or abort   RETRY    with the handle that is left, if any
+any other close, time-out or abort   RETRY    with the handle that is left, if any; what was written
+                                              last is not repeated for ever, see ``suspects``
 budget used up                       FATAL    bound
 ===================================  =======  ==================================================
 
@@ -21,6 +22,7 @@ of a message, so that a server whose sockets die young is not dialed for ever.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
 
@@ -55,9 +57,15 @@ SETTINGS_REFUSED = frozenset({1007, 1008, 400})
 _HANDLE_REFUSED = frozenset({1007, 1008})
 """Those of them that a handle can be to blame for."""
 
+_INVALID = 1007
+"""Close code for a setup that cannot be served as it is (observed)."""
+
+_NOT_FOUND = 1008
+"""Close code for a model that the API does not have (observed)."""
+
 _ADVICE = {
-    1007: "the server refused the setup; check the API key, tools, modalities and options",
-    1008: "check that the model exists on this API (Gemini API or Vertex AI) and its version",
+    _INVALID: "the server refused the setup; check the API key, tools, modalities and options",
+    _NOT_FOUND: "check that the model exists on this API (Gemini API or Vertex AI) and its version",
     401: "check the API key or the credentials",
     403: "check the API key or the credentials, and that the API is enabled",
     429: "a quota or a rate limit is exhausted",
@@ -115,11 +123,26 @@ def judge(failure: Failure, *, attempts: int, max_retry: int) -> Verdict:
     return Verdict.RETRY
 
 
-def advice(failure: Failure) -> str | None:
-    """What the user can change, ``None`` if nothing is known."""
+def advice(
+    failure: Failure, *, named: Collection[str] = (), declared: Collection[str] = ()
+) -> str | None:
+    """What the user can change, ``None`` if nothing is known.
+
+    Args:
+        failure: What was seen.
+        named: Functions that the reason points at.
+        declared: Functions that the setup declared.
+    """
+    if failure.first and failure.code in SETTINGS_REFUSED:
+        if named:
+            return (
+                f"change or remove tool(s) {', '.join(sorted(named))}, which the reason points at"
+            )
+        if declared and failure.code != _NOT_FOUND:
+            return f"{_ADVICE[_INVALID]}; the tools were {', '.join(declared)}"
     if failure.invalid:
         return "no setup can be made of these tools and options; change what the reason names"
-    if failure.code == 1007 and not failure.first:
+    if failure.code == _INVALID and not failure.first:
         return "the server refused something that it was sent, or the handle it was given"
     return _ADVICE.get(failure.code) if failure.code is not None else None
 

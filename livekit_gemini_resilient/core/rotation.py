@@ -68,6 +68,8 @@ class Situation:
     has not begun."""
     settling: bool
     """What was left over from the connection before is being told."""
+    resumable: bool = False
+    """There is a handle for the next connection."""
     handle_until: float = 0.0
     """Until when a handle that covers the last turn may be on its way, in loop seconds."""
 
@@ -81,12 +83,19 @@ class Rotation:
             which a call was open: the reply to its result is not cut.
         margin: Seconds before the end that the server announced at which the wait is over; half
             of a notice that is shorter than twice that.
+        max_age: Seconds after which a connection is replaced unasked, if it can be resumed;
+            ``None`` for never. A fresh session knows the history as text only, so without a handle
+            a certain loss would be the price of a possible one.
     """
 
-    def __init__(self, *, when: RestartWhen, max_defer: float, margin: float) -> None:
+    def __init__(
+        self, *, when: RestartWhen, max_defer: float, margin: float, max_age: float | None = None
+    ) -> None:
         self._when = when
         self._max_defer = max_defer
         self._margin = margin
+        self._max_age = max_age
+        self._expires_at: float | None = None
         self._waits_since: float | None = None
         self._at_pause = False
         self._go_away: float | None = None
@@ -127,14 +136,21 @@ class Rotation:
         self._go_away = deadline if self._go_away is None else min(self._go_away, deadline)
         self.request(RestartCause.GO_AWAY, call_open=False, now=now)
 
+    def connection_opened(self, *, now: float) -> None:
+        """A connection begins to age."""
+        self._expires_at = None if self._max_age is None else now + self._max_age
+
     def connection_ended(self) -> None:
         """The next connection is configured from scratch: every request is served."""
+        self._expires_at = None
         self._waits_since = None
         self._at_pause = False
         self._go_away = None
 
     def due(self, situation: Situation, *, now: float) -> bool:
         """Whether the connection is to be closed now."""
+        if self._is_too_old(situation, now):
+            self.request(RestartCause.AGE, call_open=situation.call_open, now=now)
         if self._waits_since is None:
             return False
         if situation.call_open:
@@ -153,7 +169,7 @@ class Rotation:
     def next_deadline(self, situation: Situation) -> float | None:
         """When the wait for the safe point is over, ``None`` if nothing waits or may end it."""
         if self._waits_since is None:
-            return None
+            return self._expires_at if situation.resumable else None
         bounds = []
         if not situation.call_open:
             bounds.append(self._waits_since + self._max_defer)
@@ -162,6 +178,9 @@ class Rotation:
         if _exchange_is_over(situation):
             bounds.append(situation.handle_until)
         return min(bounds, default=None)
+
+    def _is_too_old(self, situation: Situation, now: float) -> bool:
+        return self._expires_at is not None and situation.resumable and now >= self._expires_at
 
 
 def _exchange_is_over(situation: Situation) -> bool:

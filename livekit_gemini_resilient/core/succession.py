@@ -11,10 +11,12 @@ from __future__ import annotations
 from . import evidence
 from .effects import Effect, Outcome, ReportOutcome
 from .events import Connected, ConnectionLost, RestartCause, SetupBuilt
+from .floor import Floor
 from .link import LinkState
 from .parts import Parts
 from .reception import Reception
 from .recovery import FRAME_REFUSED
+from .suspects import Kind
 
 _INVALID = 1007
 """Close code by which the service refuses the bytes of a frame (observed)."""
@@ -26,11 +28,13 @@ class Succession:
     Args:
         parts: What outlives them.
         reception: Told what the end of a connection is the end of.
+        floor: Asked which results were left to another prompt.
     """
 
-    def __init__(self, parts: Parts, reception: Reception) -> None:
+    def __init__(self, parts: Parts, reception: Reception, floor: Floor) -> None:
         self._parts = parts
         self._reception = reception
+        self._floor = floor
 
     def setup_built(self, event: SetupBuilt) -> None:
         """The next connection is configured from scratch."""
@@ -46,6 +50,7 @@ class Succession:
             return []
         from_outside = link.resumed and not link.ever_opened
         out = link.opened(now=now)
+        parts.rotation.connection_opened(now=now)
         parts.telling.sign(now=now)
         parts.history.connection_opened(resumed=link.resumed)
         if parts.history.is_replaced:
@@ -71,15 +76,16 @@ class Succession:
         gone = link.state in (LinkState.DOWN, LinkState.ENDED)
         if event.connection != link.number or gone:
             return []
-        out = self._reception.let_go(speaking=False, now=now)
-        out += self._reception.show(
-            parts.turn.connection_lost(model_waits=parts.link.settings.tools_block), now=now
-        )
+        waits = link.settings.tools_block
+        out = self._reception.show(parts.turn.connection_lost(model_waits=waits), now=now)
+        out += self._reception.let_go(now=now)
+        out += self._reception.show(parts.turn.connection_lost(model_waits=waits), now=now)
         self._learn_from(event)
-        parts.telling.connection_lost(invalid=event.code == _INVALID and link.is_up)
+        blamed, by_input = self._blame(event.code if link.is_up else None, now)
+        out += blamed
         evidence.connection_closed(parts.ledger, link.number)
         parts.asking.connection_lost()
-        parts.uplink.connection_lost(event.unsent)
+        parts.uplink.connection_lost(event.unsent, refused=by_input)
         parts.requests.ride_on(parts.uplink.asks)
         out += link.lost(event, now=now)
         if link.has_ended:
@@ -98,6 +104,22 @@ class Succession:
                 parts.prompts.connection_refused()
         settings.sent_in_place = False
 
+    def _blame(self, code: int | None, now: float) -> tuple[list[Effect], bool]:
+        """Find out what closed the connection, if it was a frame of ours, and do without it.
+
+        Returns:
+            What follows, and whether it can only have been the caller's audio or video.
+        """
+        parts, refused = self._parts, code in FRAME_REFUSED
+        by_result = parts.telling.connection_lost(refused=refused, invalid=code == _INVALID)
+        by_input = refused and not by_result and not parts.suspects.any(now=now)
+        kind = parts.suspects.connection_lost(refused=refused and not by_result, now=now)
+        if kind is not None:
+            parts.observed.absolved()
+        if kind is Kind.ACTIVITY:
+            parts.uplink.give_up_activity()
+        return parts.asking.refused(kind), by_input
+
     def given_up(self, why: str, *, handed_over: bool = False) -> list[Effect]:
         """There will be no other connection: what becomes of all that waits for one.
 
@@ -107,7 +129,8 @@ class Succession:
         """
         ledger = self._parts.ledger
         out = self._parts.requests.fail(why, "start a new session")
-        left = {call.call_id for call, _ in ledger.due_replies} if handed_over else set()
+        due = {call.call_id for call, _ in ledger.due_replies}
+        left = due | self._floor.for_next_prompt if handed_over else set()
         for call_id in ledger.undelivered:
             outcome = Outcome.HANDED_OVER if call_id in left else Outcome.UNDELIVERED
             out.append(ReportOutcome(call_id=call_id, outcome=outcome))

@@ -4,6 +4,12 @@ On the connection that issued the call: by a ``tool_response``, and nothing else
 settle, then say. A connection that resumes with exchanges left open gets their responses first;
 until it is known whether they had an effect, nothing else is written. What had none is put into
 words, results of one batch together, while the model is idle.
+
+So a model may be told a result that its handle covers: where the reply was cut, and a handle had
+come after the response. Nothing that is read says that it covers it: Vertex AI was observed to
+issue handles in mid-answer too, what one restores that crossed an open call was never seen, and
+the index of the last message consumed comes in Vertex AI's transparent mode only. A result that is
+told twice costs less than one that is lost.
 """
 
 from __future__ import annotations
@@ -23,6 +29,10 @@ from .prompts import Prompts
 from .record import Record, Reply, Route
 from .settings import Settings
 from .speech import Speech
+from .suspects import Kind, Suspects
+
+_SPARED = 2
+"""Closes with 1008 that a result is forgiven: one for each way of telling it but the last."""
 
 
 class Telling:
@@ -36,6 +46,7 @@ class Telling:
         observed: What this server is known to do.
         speech: Told when something was put before the model.
         settings: What the setup declares.
+        suspects: Told what was written.
     """
 
     def __init__(
@@ -48,6 +59,7 @@ class Telling:
         observed: Observed,
         speech: Speech,
         settings: Settings,
+        suspects: Suspects,
     ) -> None:
         self._options = options
         self._ledger = ledger
@@ -58,6 +70,7 @@ class Telling:
         self._on_trial = False
         self._speech = speech
         self._settings = settings
+        self._suspects = suspects
         self._last_sign = 0.0
         self._batch_until: float | None = None
         self._unproven: dict[str, Record] = {}
@@ -89,18 +102,30 @@ class Telling:
         says nothing about the words that went with it."""
         return self._on_trial
 
-    def connection_lost(self, *, invalid: bool) -> None:
-        """The connection ended; ``invalid`` if the server refused what it had been sent.
+    def connection_lost(self, *, refused: bool, invalid: bool) -> bool:
+        """The connection ended.
 
         What closed a connection straight away is not sent again by any route. Words are given a
-        second chance, since it may be the way of saying them that was refused.
+        second chance, since it may be the way of saying them that was refused; and 1008 is no sure
+        sign, since it also comes at random after a response (observed).
+
+        Args:
+            refused: By a code that refuses a frame.
+            invalid: By the code that says that the bytes of one are invalid.
+
+        Returns:
+            Whether a result is to blame.
         """
         self._on_trial = False
+        blamed = False
         for record in self._unproven.values():
-            record.refusals += invalid
-            if record.result is not None and record.refusals > (record.route is Route.SAY):
+            record.refusals += refused
+            spared = int(record.route is Route.SAY) if invalid else _SPARED
+            if record.result is not None and record.refusals > spared:
                 record.result = wording.refused(record.result)
+                blamed = True
         self._unproven.clear()
+        return blamed
 
     # ------------------------------------------------------------ telling
 
@@ -138,18 +163,26 @@ class Telling:
         record = self._ledger.get(call_id)
         return record is not None and record.result is None
 
-    def _missing(self, items: tuple[HistoryItem, ...], quiet: Sequence[Record]) -> tuple[Turn, ...]:
+    def _missing(
+        self, items: tuple[HistoryItem, ...], quiet: Sequence[Record], now: float
+    ) -> tuple[Turn, ...]:
         """What this connection does not know; once this was called, it is told.
 
         Args:
             items: The chat context.
             quiet: Results that are owed and want no reply: told in the order of the context, or
                 after it.
+            now: In loop seconds.
         """
         told = tuple(map(self._as_told, items))
         skip = self._ledger.untold - {r.call.call_id for r in quiet}
-        turns, ids = self._history.missing(told, skip=skip)
+        skip |= self._suspects.guilty(Kind.MESSAGE)
+        bare = self._suspects.guilty(Kind.PICTURES)
+        turns, ids = self._history.missing(told, skip=skip, bare=bare)
         self._history.sent(ids)
+        pictures = (i for i, t in zip(ids, turns, strict=True) if t.has_pictures)
+        self._suspects.wrote(Kind.PICTURES, *pictures, now=now)
+        self._suspects.wrote(Kind.MESSAGE, *ids, now=now)
         others = (r for r in quiet if r.call.call_id not in ids)
         notes = [wording.exchange(r.call, r.result) for r in others if r.result is not None]
         return (*turns, *(Turn(role="user", parts=(note,)) for note in notes))
@@ -177,13 +210,14 @@ class Telling:
         if self.instructions is not None:
             system = Turn(role="system", parts=(wording.clean(self.instructions),))
             effects.append(SendContent(turns=(system,), turn_complete=False))
+            self._suspects.wrote(Kind.INSTRUCTIONS, "", now=now)
             self.instructions = None
         records = self._to_say(connection, now)
         due = [r for r in records if r.reply is Reply.DUE]
         if not (self._prompts.can_inform or due or speaks):
             # it waits for the next words that ask the model to speak, and goes out with them
             return effects, (), ()
-        turns = self._missing(items, [r for r in records if r.reply is not Reply.DUE])
+        turns = self._missing(items, [r for r in records if r.reply is not Reply.DUE], now)
         self._ledger.said(records, connection)
         if records:
             self._told([r.result for r in records if r.result is not None], now)

@@ -3,14 +3,16 @@
 Such a *transition* ends what the model is doing, so it begins where nothing is cut:
 
 1. a call that arrives while the model speaks is held;
-2. it is let go when the generation is over, when a model that waits for the answer has fallen
-   quiet, when the connection is lost (the tool runs all the same, and its result is told on the
-   next one), or after ``patience`` seconds;
-3. a restart that is requested while the tool runs takes effect as soon as the model is silent;
+2. it is let go when the generation is over, when a model that waits for an answer, to this call or
+   to another, has fallen quiet, when the connection is lost (the tool runs all the same, and its
+   result is told on the next one), or after ``patience`` seconds;
+3. a restart that is requested before its result was told takes effect as soon as the model is
+   silent;
 4. the result is then withheld from the connection that is about to end, so that the new prompt
-   answers it. Without a restart it is told as usual.
+   answers it; so it is while the tool's agent is being replaced by the one that it handed over to.
+   Without either it is told as usual.
 
-Held calls queue up; none takes the place of another.
+Held calls queue up; none takes the place of another. Other calls of the same message run at once.
 """
 
 from __future__ import annotations
@@ -18,6 +20,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .events import ToolCall
+from .turn_state import TurnState
+
+_SPEAKING = (TurnState.GENERATING, TurnState.TRAILING)
+"""States in which a call breaks off what is being said."""
 
 
 class Transitions:
@@ -49,19 +55,21 @@ class Transitions:
         self._last_frame = now
 
     def arrived(
-        self, calls: Iterable[ToolCall], *, speaking: bool, now: float
+        self, calls: Iterable[ToolCall], *, state: TurnState, with_speech: bool, now: float
     ) -> tuple[ToolCall, ...]:
         """Take calls as they come.
 
         Args:
             calls: The calls.
-            speaking: The model is in the middle of a generation.
+            state: Of the turn, before they came.
+            with_speech: Speech came with them.
             now: Loop seconds.
 
         Returns:
             Those that may run now.
         """
         passed: list[ToolCall] = []
+        speaking = with_speech or state in _SPEAKING
         for call in calls:
             if self._names is not None and call.name not in self._names:
                 passed.append(call)
@@ -80,21 +88,29 @@ class Transitions:
         gone = set(ids)
         self._held = [c for c in self._held if c.call_id not in gone and (c.has_id or not unnamed)]
 
-    def next_deadline(self, *, model_waits: bool) -> float | None:
+    def dropped(self) -> None:
+        """The conversation is over: what is held never runs."""
+        self._held.clear()
+
+    def next_deadline(self, state: TurnState, *, model_waits: bool) -> float | None:
         """When a held call is let go, in loop seconds; ``None`` if none is held.
 
         Args:
+            state: Of the turn.
             model_waits: The model says nothing more before it has the answer.
         """
         if not self._held:
             return None
         quiet = self._last_frame + self._quiet
-        return min(self._until, quiet) if model_waits else self._until
+        # another call has ended its generation, and the model may go on after it
+        falls_quiet = model_waits or state is TurnState.AWAITING_TOOLS
+        return min(self._until, quiet) if falls_quiet else self._until
 
-    def release(self, *, speaking: bool, model_waits: bool, now: float) -> tuple[ToolCall, ...]:
-        """The calls that may run now after all."""
-        deadline = self.next_deadline(model_waits=model_waits)
-        if deadline is None or (speaking and now < deadline):
+    def release(self, state: TurnState, *, model_waits: bool, now: float) -> tuple[ToolCall, ...]:
+        """The calls that may run now after all; for the arguments see ``next_deadline``."""
+        deadline = self.next_deadline(state, model_waits=model_waits)
+        may_go_on = state in (*_SPEAKING, TurnState.AWAITING_TOOLS)
+        if deadline is None or (may_go_on and now < deadline):
             return ()
         released, self._held = tuple(self._held), []
         self.let_go |= {call.call_id for call in released}

@@ -33,6 +33,10 @@ class Uplink:
         self._start: InputPushed | None = None
         self._open_before = False
         self._open_here = False
+        self._last: InputPushed | None = None
+        self._given_up: InputPushed | None = None
+        self.activities = 0
+        """How many the client has begun."""
 
     @property
     def activity_open(self) -> bool:
@@ -52,8 +56,12 @@ class Uplink:
 
     def push(self, piece: InputPushed) -> None:
         """Keep one piece, making room for it."""
-        if piece.activity is Activity.START:
+        unmarked = self._start is self._given_up is not None
+        if unmarked and (piece.activity is Activity.END or piece is self._given_up):
+            return
+        if piece.activity is Activity.START and piece is not self._start:
             self._start = piece
+            self.activities += 1
         if piece.is_video:
             self._waiting = deque(p for p in self._waiting if not p.is_video)
         self._waiting.append(piece)
@@ -61,9 +69,17 @@ class Uplink:
         while self._seconds > self._max_seconds:
             self._drop_oldest_audio()
 
-    def connection_lost(self, unsent: Iterable[InputPushed]) -> None:
-        """Take back what was taken out and not written; it is older than all that waits."""
+    def connection_lost(self, unsent: Iterable[InputPushed], *, refused: bool = False) -> None:
+        """Take back what was taken out and not written; it is older than all that waits.
+
+        Args:
+            unsent: What was not written.
+            refused: The last piece that was written is to blame; it is given up.
+        """
         pieces = tuple(unsent)
+        if refused and self._last is not None and all(p is not self._last for p in pieces):
+            self.dropped_seconds += self._last.seconds
+        self._last = None
         self._open_here = False
         first = next((p.activity for p in pieces if p.activity is not None), None)
         if first is not None:
@@ -71,6 +87,10 @@ class Uplink:
         newer, self._waiting, self._seconds = tuple(self._waiting), deque(), 0.0
         for piece in (*pieces, *newer):
             self.push(piece)
+
+    def give_up_activity(self) -> None:
+        """The server takes no mark of the present activity: what the caller says goes without."""
+        self._given_up, self._open_before = self._start, False
 
     def drain(self) -> Iterator[InputPushed]:
         """Take out everything, in order, for a connection that listens."""
@@ -84,6 +104,7 @@ class Uplink:
                 continue
             if piece.activity is not None:
                 self._open_before = self._open_here = piece.activity is Activity.START
+            self._last = piece
             yield piece
         self._seconds = 0.0
 

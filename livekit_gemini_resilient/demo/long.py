@@ -14,6 +14,7 @@ from typing import Any
 from livekit import rtc
 from livekit.agents import Agent, AgentSession, AgentTask, function_tool, llm
 
+from ..model import RealtimeModel
 from ..testing import Connection, GeminiLiveServer
 from .line import Speaker, book_table
 from .long_plan import Event, Turn, plan
@@ -81,6 +82,9 @@ class LongCall:
         self._recorded = asyncio.Event()
         self._turn = Turn(number=0, event=Event.NOTHING)
         self._heard: list[Turn] = []
+        if isinstance(model, RealtimeModel):
+            # scaled down in time: what is lost within seconds here has lived for minutes
+            model._young = 0.0
 
     async def lead(self, turns: list[Turn]) -> None:
         """Live through a plan; it ends early where nobody answers any more."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -98,7 +99,7 @@ class Refusals(Barrier):
 
 @dataclass(slots=True, kw_only=True)
 class Trap:
-    """Breaks the connection on the next frame of a kind, once."""
+    """Breaks the connection on the next frame of a kind, once or more often."""
 
     kind: str
     """``"tool_response"``, ``"client_content"``, ``"context_update"``, ``"setup"``,
@@ -110,6 +111,15 @@ class Trap:
     reason: str
     after: bool
     """Whether the frame is taken in before the connection breaks."""
+
+    holding: str = ""
+    """Words that the frame holds, whatever else it does."""
+
+    times: int | None = 1
+    """How often; ``None`` for ever."""
+
+    count: int = field(default=0, init=False)
+    """How often it has happened."""
 
     sprung: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when it has happened."""
@@ -125,14 +135,21 @@ class Trap:
         """Disarm the trap, because its frame need not come. Nothing happens if it has sprung."""
         self.armed = False
 
+    @property
+    def pending(self) -> bool:
+        """Whether it waits for its first frame."""
+        return self.armed and not self.count
+
     def spring(self) -> None:
         """Note that its frame has come; used by the simulator."""
-        self.armed = False
+        self.count += 1
+        self.armed = self.count != self.times
         self.sprung.set()
 
     def fits(self, frame: dict[str, Any]) -> bool:
         """Return whether the trap waits for such a frame."""
-        return self.armed and self.kind in (next(iter(frame), ""), frame_kind(frame))
+        fits = self.kind in (next(iter(frame), ""), frame_kind(frame))
+        return self.armed and fits and self.holding in json.dumps(frame, ensure_ascii=False)
 
 
 @dataclass(slots=True)

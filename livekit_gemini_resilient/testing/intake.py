@@ -118,6 +118,9 @@ class Intake:
 
     def _take_realtime(self, realtime: dict[str, Any]) -> Reaction:
         check_realtime(self._service.profile, realtime, manual=self._manual)
+        during_call = self._service.profile.input_during_call
+        if during_call != "taken" and self.model.calls.blocking:
+            raise Refused("realtime input while a call is open", code=during_call, blamed=False)
         if "text" in realtime:
             return lambda: self._take_text(realtime["text"])
         if "activity_start" in realtime:

@@ -191,7 +191,7 @@ class Judge:
         faults = [
             f"not played: {shown(step)}" for step in self.remaining if not self._service.repeat
         ]
-        faults += [f"never sprung: drop_on({t.kind!r})" for t in self._faults.traps if t.armed]
+        faults += [f"never sprung: drop_on({t.kind!r})" for t in self._faults.traps if t.pending]
         for breach in self.breaches:
             refused = f" (refused with {breach.code})" if breach.code else ""
             faults.append(f"connection {breach.connection}: {breach.what}{refused}")

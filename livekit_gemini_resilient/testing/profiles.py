@@ -77,6 +77,11 @@ class Profile:
     """Whether new input of the caller cancels the blocking calls that are open (documented for
     3.8 on Vertex). Elsewhere it waits for the end of the turn."""
 
+    input_during_call: Literal["taken", 1008] = "taken"
+    """What realtime input meets while a blocking call is open: it is taken, or the connection is
+    closed, as one client says of the service without a frame to show for it; its own later
+    measurements found the same close at a fixed age, calls or not (inferred, and doubtful)."""
+
     nameless_response: Literal["read", "failed"] = "read"
     """Whether a response without a name is read as one, or taken for the failure of its call
     (observed on 3.8 with extended thinking). It is a breach in both cases."""
@@ -157,6 +162,11 @@ class Profile:
     refused_functions: frozenset[str] = frozenset()
     """Names of functions whose schemas the server does not take: a setup that declares one is
     refused with 1007, and that is no breach (observed of schemas that it cannot read)."""
+
+    names_refused_function: bool = True
+    """Whether the reason of that refusal says where the first of them stands in the setup, as in
+    ``Unknown name "const" at 'setup.tools[0].function_declarations[5].parameters'``, or is the one
+    for any invalid argument (both observed; which schema gets which is not documented)."""
 
     foreign_response: Literal["ignore", "answer", "empty_turn", "swallow", 1007, 1008] = "ignore"
     """What a response meets whose call was issued on another connection, or never.

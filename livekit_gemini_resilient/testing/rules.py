@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from .profiles import Profile
-from .wire import Refused
+from .wire import INVALID_ARGUMENT_REASON, Refused
 
 _SETUP_FIELDS = frozenset(
     {
@@ -101,9 +101,14 @@ def check_setup(profile: Profile, setup: dict[str, Any]) -> None:
 
 def check_tools(profile: Profile, tools: list[dict[str, Any]] | None) -> None:
     """Refuse declarations that this server does not take, and behaviours that it does not have."""
-    if strange := sorted(declared_tools(tools) & profile.refused_functions):
-        reason = f"the schema of {', '.join(strange)} is invalid"
-        raise Refused(reason, reason=reason, blamed=False)
+    for number, tool in enumerate(tools or []):
+        for place, declaration in enumerate(tool.get("function_declarations") or []):
+            name = declaration.get("name", "")
+            if name in profile.refused_functions:
+                where = f"setup.tools[{number}].function_declarations[{place}].parameters"
+                said = f"Invalid JSON payload received. Unknown name \"const\" at '{where}'"
+                reason = said if profile.names_refused_function else INVALID_ARGUMENT_REASON
+                raise Refused(f"the schema of {name}", reason=reason, blamed=False)
     if profile.other_behavior != "refused":
         return
     for name, behavior in declared_behaviors(tools).items():

@@ -204,12 +204,21 @@ class Verbs(Judge):
         self._link(connection).mute()
 
     def drop_on(
-        self, kind: str, code: int | None = 1011, *, reason: str = "", after: bool = False
+        self,
+        kind: str,
+        code: int | None = 1011,
+        *,
+        reason: str = "",
+        after: bool = False,
+        holding: str = "",
+        times: int | None = 1,
     ) -> Trap:
-        """Break the connection when the next frame of a kind arrives, once, on any connection.
+        """Break the connection when the next frame of a kind arrives, on any connection.
 
-        Real in effect (observed): connections end at any moment. `verify` objects to a trap that
-        has not sprung; `Trap.take_back` says that it need not.
+        Real in effect (observed): connections end at any moment, and with 1007 or 1008 for a frame
+        that is refused; a server that refuses certain words for ever is an assumption (control
+        characters are observed). `verify` objects to a trap that has not sprung; `Trap.take_back`
+        says that it need not.
 
         Args:
             kind: ``"tool_response"``, ``"client_content"``, ``"context_update"``, ``"setup"``,
@@ -218,6 +227,8 @@ class Verbs(Judge):
             reason: in the close frame.
             after: ``False`` breaks it before the frame is taken in; ``True`` takes it in (a
                 response is accepted, text is learnt) and breaks before any reaction.
+            holding: words that the frame must hold.
+            times: how often; ``None`` for ever.
 
         Returns:
             The trap; its ``sprung`` is an event set when it has happened.
@@ -225,7 +236,7 @@ class Verbs(Judge):
         Raises:
             ValueError: there is no such kind.
         """
-        trap = Trap(kind=kind, code=code, reason=reason, after=after)
+        trap = Trap(kind=kind, code=code, reason=reason, after=after, holding=holding, times=times)
         self._faults.traps.append(trap)
         return trap
 

@@ -41,7 +41,12 @@ class SetupSession(plugin.RealtimeSession):
         self._withdrawn: frozenset[str] = frozenset()
 
     def _connect(
-        self, handle: str | None, *, announces_history: bool, as_accepted: bool
+        self,
+        handle: str | None,
+        *,
+        announces_history: bool,
+        as_accepted: bool,
+        without: frozenset[str],
     ) -> AbstractAsyncContextManager[AsyncSession]:
         """A connection that is set up from the options, tools and instructions as they are now.
 
@@ -49,6 +54,7 @@ class SetupSession(plugin.RealtimeSession):
             handle: Resume from here; ``None`` for a fresh session.
             announces_history: Client content comes first, as history.
             as_accepted: Set it up as the last one that was accepted, if there is one.
+            without: Functions that are not declared otherwise, by name.
 
         Raises:
             Exception: Whatever upstream raises for tools or options that it cannot express.
@@ -57,6 +63,8 @@ class SetupSession(plugin.RealtimeSession):
             self._setup, self._declared = self._accepted
         else:
             self._setup, self._declared = self._settings(), self._tools.copy()
+            if without:
+                self._leave_out(self._setup, without)
         self._withdrawn = frozenset()
         self._session_resumption_handle = handle
         config = self._setup.model_copy()
@@ -75,6 +83,17 @@ class SetupSession(plugin.RealtimeSession):
             config = self._build_connect_config().model_copy(update={"session_resumption": None})
             self._built = (dataclasses.replace(self._opts), self._tools.copy(), config)
         return self._built[2].model_copy(deep=True)
+
+    def _leave_out(self, setup: types.LiveConnectConfig, names: frozenset[str]) -> None:
+        """Declare a setup's functions but for some."""
+        for tool in setup.tools or ():
+            if isinstance(tool, types.Tool) and tool.function_declarations:
+                kept = [d for d in tool.function_declarations if d.name not in names]
+                tool.function_declarations = kept or None
+        setup.tools = [t for t in setup.tools or () if t != types.Tool()]
+        functions = self._tools.function_tools
+        kept_tools = [tool for name, tool in functions.items() if name not in names]
+        self._declared = llm.ToolContext([*kept_tools, *self._tools.provider_tools])
 
     def _why_unusable(self) -> str | None:
         """Why no setup can be made of options, tools and instructions; ``None`` if one can."""
@@ -117,6 +136,13 @@ class SetupSession(plugin.RealtimeSession):
         declared = self._declared.function_tools if self._declared else {}
         accepted = self._accepted[1].function_tools if self._accepted else {}
         return frozenset(name for name, tool in declared.items() if accepted.get(name) != tool)
+
+    @property
+    def _functions_in_setup(self) -> tuple[tuple[str, ...], ...]:
+        """Names of the functions in each entry of the setup's tools, in order."""
+        tools = (self._setup.tools if self._setup else None) or ()
+        declared = (getattr(tool, "function_declarations", None) or () for tool in tools)
+        return tuple(tuple(each.name or "" for each in entry) for entry in declared)
 
     # ------------------------------------------------------------ what the options say
 

@@ -41,6 +41,7 @@ from livekit_gemini_resilient.core.events import (
     Event,
     GenerationSkipped,
     HistoryItem,
+    InputPushed,
     ItemKind,
     RestartCause,
     RestartRequested,
@@ -259,12 +260,14 @@ class Driver:
         self.server.close(number)
         self.feed(ConnectionLost(connection=number))
 
-    def lose(self, code: int | None = 1011) -> list[Effect]:
-        """The connection drops."""
+    def lose(
+        self, code: int | None = 1011, *, unsent: tuple[InputPushed, ...] = ()
+    ) -> list[Effect]:
+        """The connection drops, before some input was written."""
         assert self.up is not None
         number, self.up = self.up, None
         self.server.close(number)
-        return self.feed(ConnectionLost(connection=number, code=code))
+        return self.feed(ConnectionLost(connection=number, code=code, unsent=unsent))
 
     # ------------------------------------------------------------ time and delivery
 
@@ -322,7 +325,7 @@ class Driver:
             self.items.append(
                 HistoryItem(item_id="output-" + value.call_id, kind=ItemKind.OUTPUT, result=value)
             )
-        self.feed(ContextUpdated(items=tuple(self.items)))
+        self.feed(ContextUpdated(items=tuple(self.items), leaving=not self.listening))
 
     def adds(self, item_id: str, role: str, text: str) -> None:
         """The framework adds a message."""

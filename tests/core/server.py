@@ -23,7 +23,9 @@ from livekit_gemini_resilient.core.events import ServerFrame, ToolCall
 
 CUT = "client content cut a reply that the caller heard"
 
-_HISTORY = "[system notice] Earlier"
+_NOTICE = "[system notice]"
+
+_HISTORY = f"{_NOTICE} Earlier"
 
 _QUOTE = re.compile(r'You had begun to answer: "[^"]*"')
 
@@ -347,5 +349,6 @@ class Server:
         connection.context += lines
         connection.unconsumed += lines
         if asks:
-            notice = tokens(_QUOTE.sub("", text.rpartition("[system notice]")[2]))
+            told = news.rpartition(_NOTICE)[2] if _NOTICE in news else ""
+            notice = tokens(_QUOTE.sub("", told))
             self.speak(number, dict.fromkeys((*self.unsaid(number), *notice)))

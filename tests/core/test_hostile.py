@@ -26,7 +26,9 @@ from livekit_gemini_resilient.core.events import (
     ReplyWithdrawn,
     RestartCause,
     ToolCall,
+    VoiceDetected,
 )
+from livekit_gemini_resilient.core.suspects import Kind
 from livekit_gemini_resilient.options import ResilienceOptions
 
 from .driver import Driver, call, result
@@ -70,6 +72,8 @@ class Hostile(RuleBasedStateMachine):
         has_ids=st.booleans(),
         during=st.sampled_from(["fail", "interim"]),
         patience=st.sampled_from([5.0, 60.0, None]),
+        transitions=st.sampled_from([(), ("lookup",)]),
+        holds=st.booleans(),
     )
     def begin(
         self,
@@ -78,10 +82,16 @@ class Hostile(RuleBasedStateMachine):
         has_ids: bool,
         during: str,
         patience: float | None,
+        transitions: tuple[str, ...],
+        holds: bool,
     ) -> None:
         """A conversation whose first connection is up."""
         options = ResilienceOptions(
-            restart_when=when, reply_during_call=during, tool_answer_timeout=patience
+            restart_when=when,
+            reply_during_call=during,
+            tool_answer_timeout=patience,
+            transition_tools=transitions,
+            hold_input_during_call=holds,
         )
         self.has_ids = has_ids
         self.driver = Driver(options, max_retry=10_000, **server)
@@ -263,6 +273,10 @@ class Hostile(RuleBasedStateMachine):
     def caller_is_heard(self) -> None:
         self.driver.feed(InputPushed(payload=self.next(), seconds=0.02))
 
+    @rule(speaking=st.booleans())
+    def voice_is_detected(self, speaking: bool) -> None:
+        self.driver.feed(VoiceDetected(speaking=speaking))
+
     # ------------------------------------------------------------ the link
 
     @precondition(lambda self: self.is_up)
@@ -360,7 +374,12 @@ class Hostile(RuleBasedStateMachine):
         assert not waiting, "a reply was neither given nor refused"
         times = Counter(WORD.findall(QUOTE.sub("", driver.server.live.text)))
         told = "\n".join(str(part) for item in driver.items for part in item.parts)
+        # what may have closed two connections is not told again
+        left_out = driver.conversation._suspects.guilty(Kind.MESSAGE)
+        refused = "".join(i.text for i in driver.items if i.item_id in left_out)
         for word in WORD.findall(told):
+            if word in WORD.findall(refused):
+                continue
             # whether a handle covers a message that nobody reacted to cannot be known: such a
             # message may be told again, but is never lost
             most = 2 if word.startswith("m") else 1

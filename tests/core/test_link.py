@@ -12,11 +12,20 @@ from livekit_gemini_resilient.core.effects import (
 from livekit_gemini_resilient.core.errors import ConnectionFailed
 from livekit_gemini_resilient.core.events import ConnectionLost
 from livekit_gemini_resilient.core.link import Link, LinkState
+from livekit_gemini_resilient.core.recovery import YOUNG
 
 
-def link(*, handle: str | None = None, max_retry: int = 3, open_at: float | None = None) -> Link:
+def link(
+    *,
+    handle: str | None = None,
+    max_retry: int = 3,
+    open_at: float | None = None,
+    young: float = YOUNG,
+) -> Link:
     """A link that was dialed once, and opened at ``open_at`` if that is given."""
-    made = Link(handle=handle, max_retry=max_retry, retry_interval=2.0, random=lambda: 1.0)
+    made = Link(
+        handle=handle, max_retry=max_retry, retry_interval=2.0, random=lambda: 1.0, young=young
+    )
     made.dial()
     if open_at is not None:
         made.opened(now=open_at)
@@ -115,3 +124,11 @@ def test_a_handle_survives_an_abort() -> None:
     """Nothing speaks against it."""
     made = link(handle="good", open_at=0.0)
     assert dialed(lose(made, None, now=1.0)).handle == "good"
+
+
+def test_in_a_conversation_that_is_scaled_down_a_handle_dies_sooner_or_not_at_all() -> None:
+    """Its connections live for less; one that was never opened speaks against its handle still."""
+    assert dialed(lose(link(handle="good", open_at=0.0, young=0.5), now=1.0)).handle == "good"
+    assert dialed(lose(link(handle="bad", open_at=0.0, young=0.5), now=0.4)).handle is None
+    assert dialed(lose(link(handle="good", open_at=0.0, young=0.0), now=0.0)).handle == "good"
+    assert dialed(lose(link(handle="bad", young=0.0), 1007)).handle is None

@@ -13,7 +13,7 @@ from livekit_gemini_resilient.core.rotation import RestartWhen
 from livekit_gemini_resilient.options import ResilienceOptions
 
 CHOICES = ("restart_when", "reply_during_call")
-OTHERS = (*CHOICES, "behaviour", "tool_update", "transition_tools")
+OTHERS = (*CHOICES, "behaviour", "tool_update", "transition_tools", "hold_input_during_call")
 NUMBERS = [f.name for f in dataclasses.fields(ResilienceOptions) if f.name not in OTHERS]
 MAY_BE_ZERO = {
     "go_away_margin",
@@ -22,7 +22,7 @@ MAY_BE_ZERO = {
     "transcript_grace",
     "input_buffer",
 }
-MAY_BE_NONE = {"ping_interval", "ping_timeout", "tool_answer_timeout"}
+MAY_BE_NONE = {"ping_interval", "ping_timeout", "tool_answer_timeout", "max_connection_age"}
 
 
 @pytest.mark.parametrize("value", [-1, -0.001, math.nan, math.inf, -math.inf, True, "5", [1]])
@@ -76,6 +76,13 @@ def test_a_size_is_a_whole_number() -> None:
     """There is no half byte."""
     with pytest.raises(ConfigurationError, match=r"=1\.5: expected a whole number"):
         ResilienceOptions(max_result_bytes=1.5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [None, 0, 1, "yes", []])
+def test_input_is_held_or_not(value: Any) -> None:
+    """What is merely true or false in a condition may have been meant for another option."""
+    with pytest.raises(ConfigurationError, match="expected True or False"):
+        ResilienceOptions(hold_input_during_call=value)
 
 
 def test_a_configuration_error_is_a_value_error_and_one_of_ours() -> None:

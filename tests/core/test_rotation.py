@@ -17,6 +17,13 @@ def rotation(when: RestartWhen = RestartWhen.AUTO) -> Rotation:
     return Rotation(when=when, max_defer=30.0, margin=5.0)
 
 
+def aged(when: RestartWhen = RestartWhen.AUTO) -> Rotation:
+    """The same, on a connection that was opened at 100 s and may become 540 s old."""
+    made = Rotation(when=when, max_defer=30.0, margin=5.0, max_age=540.0)
+    made.connection_opened(now=100.0)
+    return made
+
+
 def situation(**facts: bool) -> Situation:
     """Silence after a turn, but for what is given."""
     silence = dict.fromkeys(FACTS, False) | {"turn_over": True}
@@ -24,6 +31,8 @@ def situation(**facts: bool) -> Situation:
 
 
 AWAITING = situation(turn_over=False, call_open=True)
+RESUMABLE = situation(resumable=True)
+SPEAKING = situation(resumable=True, speaking=True, turn_over=False)
 
 
 @pytest.mark.parametrize("when", list(RestartWhen))
@@ -171,3 +180,60 @@ def test_a_removed_function_rides_along_with_the_next_rotation(when: RestartWhen
     waiting = Rotation(when=when, max_defer=30.0, margin=5.0)
     waiting.request(RestartCause.FEWER_TOOLS, call_open=False, now=0.0)
     assert waiting.requested is (when is not RestartWhen.AUTO)
+
+
+@pytest.mark.parametrize("when", list(RestartWhen))
+def test_a_connection_that_is_old_is_replaced_although_nothing_was_asked_for(
+    when: RestartWhen,
+) -> None:
+    """On a timer, as after a notice: nothing has to arrive for it."""
+    waiting = aged(when)
+    assert waiting.next_deadline(RESUMABLE) == 640.0
+    assert not waiting.due(RESUMABLE, now=639.9)
+    assert not waiting.requested
+    assert waiting.due(RESUMABLE, now=640.0)
+
+
+def test_an_old_connection_waits_for_its_safe_point_and_no_longer_than_max_defer() -> None:
+    """Speech is not cut for it, but for the bound that holds for all."""
+    waiting = aged()
+    assert not waiting.due(SPEAKING, now=640.0)
+    assert waiting.next_deadline(SPEAKING) == 670.0
+    assert waiting.due(SPEAKING, now=670.0)
+
+
+def test_an_old_connection_waits_for_an_open_call_for_as_long_as_it_takes() -> None:
+    """The bound begins anew when the call has been answered."""
+    waiting = aged()
+    awaiting = situation(resumable=True, turn_over=False, call_open=True)
+    assert not waiting.due(awaiting, now=640.0)
+    assert waiting.next_deadline(awaiting) is None
+    assert not waiting.due(awaiting, now=1e4)
+    assert waiting.next_deadline(SPEAKING) == 1e4 + 30.0
+
+
+def test_a_connection_that_cannot_be_resumed_may_grow_old() -> None:
+    """Until a handle comes: a fresh session would be a loss that the server may never cause."""
+    waiting = aged()
+    assert waiting.next_deadline(situation()) is None
+    assert not waiting.due(situation(), now=1e4)
+    assert not waiting.requested
+    assert waiting.due(RESUMABLE, now=1e4)
+
+
+def test_an_age_is_that_of_one_connection() -> None:
+    """Dialing does not age, and each connection begins anew."""
+    waiting = aged()
+    waiting.connection_ended()
+    assert waiting.next_deadline(RESUMABLE) is None
+    assert not waiting.due(RESUMABLE, now=1e4)
+    waiting.connection_opened(now=1e4)
+    assert waiting.next_deadline(RESUMABLE) == 1e4 + 540.0
+
+
+def test_a_connection_grows_as_old_as_the_server_lets_it_without_the_option() -> None:
+    """The service announces its ends (documented)."""
+    waiting = rotation()
+    waiting.connection_opened(now=0.0)
+    assert waiting.next_deadline(RESUMABLE) is None
+    assert not waiting.due(RESUMABLE, now=1e9)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import combinations
+
 import pytest
 
 from livekit_gemini_resilient.core.effects import ReportError
-from livekit_gemini_resilient.core.errors import SettingsRefused
+from livekit_gemini_resilient.core.errors import SettingsRefused, ToolsUnusable
 from livekit_gemini_resilient.core.events import ConnectionLost, RestartCause, SetupBuilt
 from livekit_gemini_resilient.core.link import Link
-from livekit_gemini_resilient.core.settings import SettingsState
+from livekit_gemini_resilient.core.settings import TRIES, SettingsState, named
 
 from .driver import Driver
 
@@ -114,3 +117,168 @@ def test_a_request_that_cannot_be_served_costs_no_connection() -> None:
     ((error, recoverable),) = driver.errors
     assert recoverable
     assert "no such voice" in str(error)
+
+
+# ---------------------------------------------------------------- which of several functions
+
+
+BEFORE = ("get_time",)
+NEW = ("a", "b", "c", "d", "e")
+
+
+class Negotiation:
+    """An adapter and a server that refuses some functions, in a call that goes on.
+
+    Args:
+        bad: What the server refuses.
+        says_which: Whether its reason says where the first of them stands.
+        max_retry: See ``Link``.
+    """
+
+    def __init__(self, bad: frozenset[str], *, says_which: bool, max_retry: int = 3) -> None:
+        self.link = Link(handle=None, max_retry=max_retry, retry_interval=2.0, random=lambda: 0.5)
+        self.bad, self.says_which = bad, says_which
+        self.accepted: tuple[str, ...] = ()
+        self.wanted = BEFORE
+        self.reports: list[ReportError] = []
+        self.setups: list[tuple[str, ...]] = []
+        self.link.dial()
+        self.answers_setup()
+        self.wanted = BEFORE + NEW
+        self.link.settings.changed()
+        self.replace()
+
+    def replace(self) -> None:
+        """Replace the connection on purpose, and dial until one is accepted."""
+        self.link.close()
+        self.link.lost(ConnectionLost(connection=self.link.number), now=10.0)
+        while not self.answers_setup():
+            assert not self.link.has_ended
+
+    def answers_setup(self) -> bool:
+        """The setup of the dial under way is made, and accepted or not."""
+        settings = self.link.settings
+        names = tuple(n for n in self.wanted if n not in settings.left_out)
+        if settings.as_accepted:
+            names = self.accepted
+        repeated = names in self.setups and self.bad.intersection(names)
+        assert not repeated, "a setup that was refused was sent again"
+        self.setups.append(names)
+        new = frozenset(names).difference(self.accepted)
+        built = SetupBuilt(
+            connection=self.link.number,
+            is_new=names != self.accepted,
+            new_functions=new,
+            functions=((), names),
+        )
+        settings.built(built)
+        refused = next((n for n, name in enumerate(names) if name in self.bad), None)
+        if refused is None:
+            self.accepted = names
+            happened = self.link.opened(now=10.0)
+            self.reports += [e for e in happened if isinstance(e, ReportError)]
+            return True
+        where = f"'setup.tools[1].function_declarations[{refused}].parameters'"
+        reason = f"Unknown name at {where}" if self.says_which else "invalid argument"
+        lost = ConnectionLost(connection=self.link.number, code=1007, reason=reason)
+        self.link.lost(lost, now=10.0)
+        return False
+
+    def settles(self) -> None:
+        """The conversation goes on, turn after turn."""
+        for _ in range(12):
+            while self.link.tries_settings():
+                self.replace()
+            self.link.progressed()
+
+    @property
+    def refused(self) -> int:
+        """How many setups were."""
+        return sum(bool(self.bad.intersection(names)) for names in self.setups)
+
+
+@pytest.mark.parametrize("says_which", [True, False])
+@pytest.mark.parametrize("bad", [b for n in range(6) for b in combinations(NEW, n)], ids="".join)
+def test_the_good_functions_of_a_batch_are_declared_and_the_bad_ones_named_once(
+    bad: tuple[str, ...], says_which: bool
+) -> None:
+    """Whichever they are. Where many are bad and the server does not say which, good ones may be
+    given up with them, and are named."""
+    call = Negotiation(frozenset(bad), says_which=says_which)
+    call.settles()
+    given_up = frozenset(call.reports[0].error.args[0]) if call.reports else frozenset()
+    assert given_up >= frozenset(bad)
+    assert frozenset(call.accepted) == frozenset(BEFORE + NEW) - given_up
+    assert len(call.reports) == bool(bad)
+    assert call.refused <= TRIES + 1
+    if says_which or len(bad) <= 2:
+        assert given_up == frozenset(bad)
+
+
+def test_a_function_that_the_reason_points_at_costs_one_dial() -> None:
+    """The others are declared at once."""
+    call = Negotiation(frozenset("c"), says_which=True)
+    assert call.setups[1:] == [BEFORE + NEW, (*BEFORE, "a", "b", "d", "e")]
+    (report,) = call.reports
+    assert isinstance(report.error, ToolsUnusable)
+    assert report.error.names == ("c",)
+    assert "function_declarations[3]" in str(report.error)
+
+
+def test_a_try_leaves_the_budget_what_a_failure_needs() -> None:
+    """After the first refusal one, and another only when a turn has ended."""
+    call = Negotiation(frozenset("a"), says_which=False)
+    assert call.accepted == BEFORE
+    assert call.link.tries_settings()
+    call.replace()
+    assert call.accepted == BEFORE
+    assert not call.link.tries_settings()
+    call.link.progressed()
+    assert call.link.tries_settings()
+
+
+@pytest.mark.parametrize("max_retry", [1, 2])
+def test_a_small_budget_is_kept(max_retry: int) -> None:
+    """The call goes on, with those before if need be."""
+    call = Negotiation(frozenset("ab"), says_which=False, max_retry=max_retry)
+    call.settles()
+    assert set(call.accepted) >= set(BEFORE)
+    assert len(call.reports) == 1
+
+
+def test_other_settings_end_the_search() -> None:
+    """They are tried as they are."""
+    call = Negotiation(frozenset("a"), says_which=False)
+    assert call.link.settings.left_out
+    call.link.settings.changed()
+    assert not call.link.settings.left_out
+    assert not call.link.tries_settings()
+
+
+@pytest.mark.parametrize(
+    ("reason", "names"),
+    [
+        ("* BidiGenerateContentRequest.setup.tools[1].function_declarations[0].name: bad", {"b"}),
+        ("at 'setup.tools[0].function_declarations[0]', 'tools[1].function_declarations[1]'", "ac"),
+        ("tools[1].function_declarations[7].parameters", ()),
+        ("tools[7].function_declarations[0].parameters", ()),
+        ("Request contains an invalid argument.", ()),
+        ("", ()),
+    ],
+)
+def test_a_reason_names_functions_by_their_place(reason: str, names: Iterable[str]) -> None:
+    """One that cannot be is nobody's."""
+    assert named(reason, (("a",), ("b", "c"))) == frozenset(names)
+
+
+@pytest.mark.parametrize("names_it", [True, False])
+def test_a_first_setup_that_is_refused_says_which_tool(names_it: bool) -> None:
+    """Or which tools were declared, where the server does not say."""
+    link = Link(handle=None, max_retry=3, retry_interval=2.0, random=lambda: 0.5)
+    link.dial()
+    link.settings.built(SetupBuilt(connection=1, is_new=True, functions=(("a", "b"),)))
+    reason = "at 'setup.tools[0].function_declarations[1]'" if names_it else "invalid argument"
+    (report,) = link.lost(ConnectionLost(connection=1, code=1007, reason=reason), now=0.0)
+    assert isinstance(report, ReportError)
+    assert not report.recoverable
+    assert ("tool(s) b," if names_it else "the tools were a, b") in str(report.error)

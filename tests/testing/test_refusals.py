@@ -156,6 +156,24 @@ async def test_a_second_response_to_one_call_is_a_breach_and_changes_nothing(dia
     assert [told.verdict for told in server.tool_responses] == ["accepted", "duplicate"]
 
 
+async def test_input_during_a_blocking_call_may_close_the_connection(dial: Dial) -> None:
+    """One client says so of the service; by default it is taken, and after the answer always."""
+    profile = dataclasses.replace(PROFILES["2.5-native-audio"], input_during_call=1008)
+    audio = {"realtime_input": {"audio": {"data": "AAA=", "mime_type": "audio/pcm;rate=16000"}}}
+    script = [Call("lookUp"), Say("42."), Call("lookUp")]
+    async with GeminiLiveServer(script, profile=profile) as server:
+        client = await dial(server)
+        await client.send(user("what is it?"))
+        [call_id] = await client.call_ids()
+        await client.send(response(call_id))
+        await client.send(audio)
+        await server.replied()
+        await client.send(user("and now?"))
+        await server.called("lookUp", 2)
+        await client.send(audio)
+        assert (await client.closed())[0] == 1008
+
+
 @pytest.mark.parametrize("kind", ["foreign_response", "duplicate_response"])
 async def test_the_answer_to_a_wrong_response_is_a_switch(dial: Dial, kind: str) -> None:
     """Nobody knows for every family, so a profile can close instead."""
