@@ -46,6 +46,7 @@ from .core.events import (
     ToolResult,
     VoiceDetected,
 )
+from .listeners import Guarded
 from .options import ResilienceOptions
 from .replies import Replies
 from .stage import Stage
@@ -219,6 +220,10 @@ class RealtimeSession(PluginSession):
     def on(self, event: Any, callback: Any = None) -> Any:
         """Listen to an event; an agent that listens to generations takes part from now on."""
         listening = super().on(event, callback)
+        if callback is not None:
+            # the emitter has refused what is no listener
+            self.off(event, callback)
+            super().on(event, Guarded(callback))
         listener = handover.Listener.of(callback) if event == "generation_created" else None
         if listener is not None:
             self._listener = listener
@@ -226,14 +231,6 @@ class RealtimeSession(PluginSession):
             listener.agent_session.on("user_state_changed", self._user_state_changed)
             self._receive(AudienceChanged(handed_over=listener.take()))
         return listening
-
-    def emit(self, event: Any, *args: Any) -> None:
-        """Tell the listeners; one that fails costs the conversation nothing."""
-        try:
-            super().emit(event, *args)
-        except TypeError:
-            # LiveKit's emitter logs every other exception of a listener, and raises this one
-            logger.exception("a listener of the session failed", extra={"event": event})
 
     async def aclose(self) -> None:
         """End the conversation; nothing of it is left when this returns. May be called twice.

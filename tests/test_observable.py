@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 
 import pytest
@@ -127,6 +128,28 @@ async def test_a_listener_that_fails_costs_the_conversation_nothing(
         await server.caller_says("Goodbye.")
         await call.says("Goodbye.")
         assert [error.recoverable for error in call.errors] == [True]
+
+
+async def test_a_listener_is_taken_off_by_what_it_was_put_on_with() -> None:
+    """Also one that wraps another, or that listens once."""
+    heard: list[str] = []
+
+    def inner(_: object) -> None:
+        heard.append("on")
+
+    outer = functools.wraps(inner)(lambda event: inner(event))
+    async with GeminiLiveServer() as server, connected(server) as direct:
+        direct.session.on("session_reconnected", outer)
+        direct.session.on("session_reconnected", outer)
+        direct.session.once("session_reconnected", lambda _: heard.append("once"))
+        for _ in range(2):
+            direct.session.emit("session_reconnected", object())
+        assert sorted(heard) == ["on", "on", "once"]
+        direct.session.off("session_reconnected", outer)
+        direct.session.emit("session_reconnected", object())
+        assert len(heard) == 3
+        with pytest.raises(ValueError, match="async"):
+            direct.session.on("session_reconnected", asyncio.sleep)
 
 
 async def test_a_defect_of_the_adapter_ends_the_session_with_an_error_that_carries_it() -> None:
