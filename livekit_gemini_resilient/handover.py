@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from livekit.agents import Agent, AgentSession
 
@@ -18,6 +18,9 @@ from .core.events import HistoryItem
 from .core.owed import HandedOver, OwedReplies
 
 _owed: OwedReplies[AgentSession[Any]] = OwedReplies(WeakKeyDictionary())
+
+_watched: WeakSet[AgentSession[Any]] = WeakSet()
+"""Calls whose end is known to be heard of."""
 
 
 @dataclass(slots=True, eq=False)
@@ -39,8 +42,15 @@ class Listener:
         if not isinstance(agent, Agent) or not isinstance(agent_session, AgentSession):
             return None
         listener = cls(agent, agent_session)
-        agent_session.once("close", listener._end)
+        agent_session.on("close", listener._end)
+        if agent_session not in _watched:
+            _watched.add(agent_session)
+            agent_session.on("close", lambda _: _owed.call_ended(agent_session))
         return listener
+
+    def leave(self) -> None:
+        """The agent takes no more of them; a call may see many agents, and keeps none of them."""
+        self.agent_session.off("close", self._end)
 
     @property
     def is_replaced(self) -> bool:
@@ -53,7 +63,6 @@ class Listener:
 
     def _end(self, _: object) -> None:
         self.is_over = True
-        _owed.call_ended(self.agent_session)
 
 
 def leave(listener: Listener | None, results: HandedOver) -> bool:

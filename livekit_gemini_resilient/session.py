@@ -226,6 +226,8 @@ class RealtimeSession(PluginSession):
             super().on(event, Guarded(callback))
         listener = handover.Listener.of(callback) if event == "generation_created" else None
         if listener is not None:
+            if self._listener is not None:
+                self._listener.leave()
             self._listener = listener
             listener.agent_session.on("conversation_item_added", self._item_added)
             listener.agent_session.on("user_state_changed", self._user_state_changed)
@@ -249,6 +251,7 @@ class RealtimeSession(PluginSession):
     async def _close(self) -> None:
         if self._listener is not None:
             self._listener.agent_session.off("conversation_item_added", self._item_added)
+            self._listener.leave()
             self._listener.agent_session.off("user_state_changed", self._user_state_changed)
         await self._stop_main_task()
         self._arm()

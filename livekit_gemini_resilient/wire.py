@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
@@ -38,6 +39,8 @@ def read(message: types.LiveServerMessage, session: PluginSession, connection: i
         audio=_audio(content),
         text=session._transcript_of(content),
         user_words=(words.text or "") if words else "",
+        at_work=bool(content.model_turn and content.model_turn.parts)
+        or content.output_transcription is not None,
         calls=_calls(message.tool_call, session),
         calls_refused=CALLS_REFUSED if session._refuses_calls else None,
         removed_functions=session._removed_functions,
@@ -76,11 +79,12 @@ def _calls(
 
 
 def _seconds(duration: str | None) -> float:
-    """A protobuf duration such as ``"50s"``; 0 where it is missing or cannot be read."""
+    """A protobuf duration such as ``"50s"``; ``math.inf`` where it is missing or unreadable."""
     try:
-        return max(0.0, float((duration or "0").rstrip("s")))
+        seconds = float((duration or "").rstrip("s"))
     except ValueError:
-        return 0.0
+        return math.inf
+    return math.inf if math.isnan(seconds) else max(0.0, seconds)
 
 
 def failure_code(error: BaseException) -> int | None:

@@ -16,7 +16,17 @@ from livekit.agents import Agent, function_tool
 from livekit_gemini_resilient import ResilienceOptions
 from livekit_gemini_resilient.testing import Call, Gate, GeminiLiveServer, Say
 
-from .stack import EVERY, PLUGIN, WEATHER, book_table, on_call, ours_and_plain
+from .direct import get_time
+from .stack import (
+    EVERY,
+    PLUGIN,
+    WEATHER,
+    book_table,
+    connected_client,
+    eventually,
+    on_call,
+    ours_and_plain,
+)
 
 ACCOUNT = "account 4711 is settled"
 """What the tool returns beside the next agent."""
@@ -196,6 +206,25 @@ async def test_what_an_agent_leaves_when_the_call_ends_is_no_part_of_the_next_ca
         await server.connected(2)
         assert call.realtime._pending_tool_result == ()
         assert not server.knows(ACCOUNT)
+
+
+async def test_a_call_keeps_no_agent_that_has_left_it() -> None:
+    """However many take part: what listens for the end of the call goes with each of them."""
+    script = [Say("Goodbye.")]
+    async with GeminiLiveServer(script) as server, on_call(server) as call:
+        listeners = []
+        for number, tools in enumerate([[book_table], [get_time], [book_table]], start=2):
+            call.session.update_agent(Billing(tools=tools, greets=False))
+            await server.connected(number)
+            await eventually(
+                lambda: not server.connections[-2].open, "the end of the session before"
+            )
+            listeners.append(len(call.session._events["close"]))
+        assert len(set(listeners)) == 1
+        call.agent = call.session.current_agent
+        await connected_client(call.realtime)
+        await server.caller_says("Goodbye.")
+        await call.says("Goodbye.")
 
 
 NAMED = ResilienceOptions(transition_tools=["transfer"])

@@ -59,6 +59,42 @@ async def test_dials_that_fail_are_repeated(profile: str, code: int, plain: bool
             await says_goodbye(call, 4 if code > 1000 else 2)
 
 
+@pytest.mark.fault("E1")
+@pytest.mark.parametrize("profile", EVERY)
+async def test_a_dial_that_ends_in_http_leaves_the_handle(profile: str) -> None:
+    """It is sent after the upgrade to a websocket, so a busy server says nothing about it."""
+    async with (
+        GeminiLiveServer(HELLO, profile=profile) as server,
+        on_call(server, conn_options=QUICK) as call,
+    ):
+        await greets(call)
+        async with server.refusing_dials(times=1, code=503) as refused:
+            await server.drop(1011)
+            await refused.reached()
+            second = await server.connected(2)
+        assert second.resumed_from is not None
+        await says_goodbye(call, 2)
+
+
+@pytest.mark.fault("E2")
+@pytest.mark.parametrize("profile", EVERY)
+async def test_a_handle_whose_connections_are_cut_is_dropped(profile: str) -> None:
+    """The second time, and not when nothing is left of the budget."""
+    async with (
+        GeminiLiveServer(HELLO, profile=profile) as server,
+        on_call(server, conn_options=QUICK) as call,
+    ):
+        await greets(call)
+        await server.abort()
+        second = await server.connected(2)
+        assert second.resumed_from is not None
+        await connected_client(call.realtime)
+        await server.abort()
+        third = await server.connected(3)
+        assert third.resumed_from is None
+        await says_goodbye(call, 3)
+
+
 @pytest.mark.fault("E2")
 @ours_and_plain(on=EVERY)
 async def test_a_handle_that_is_refused_is_dropped_and_the_history_is_told(

@@ -66,6 +66,32 @@ async def test_a_change_in_mid_sentence_lets_the_model_finish(
         await call.says_within("Goodbye.")
 
 
+@pytest.mark.fault("D1")
+@pytest.mark.parametrize("notice", [{}, {"timeLeft": "soon"}], ids=["none", "unreadable"])
+@ours_and_plain()
+async def test_a_notice_without_a_time_lets_the_model_finish(
+    profile: str, notice: dict[str, str], plain: bool
+) -> None:
+    """It waits for the end of the sentence, as a change of the settings does."""
+    gate = Gate()
+    script = [Say(STORY, audio_seconds=LENGTH, gate=gate, gate_after=2), Say("Goodbye.")]
+    async with (
+        GeminiLiveServer(script, profile=profile) as server,
+        on_call(server, plain=plain) as call,
+    ):
+        await server.caller_says("Tell me a story.")
+        await asyncio.wait_for(call.speaker.playing.wait(), 10)
+        await server.send({"goAway": notice})
+        if plain:
+            await server.until(lambda: server.connections[0].closing, "the close of the socket")
+        gate.open()
+        await call.says_within(STORY)
+        assert call.speaker.heard == pytest.approx(LENGTH)
+        await server.connected(2)
+        await server.caller_says("Thank you, goodbye.")
+        await call.says_within("Goodbye.")
+
+
 @pytest.mark.fault("D5")
 @pytest.mark.parametrize("profile", PROFILES)
 async def test_a_burst_of_changes_costs_one_reconnect(profile: str) -> None:

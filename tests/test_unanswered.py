@@ -73,6 +73,31 @@ async def test_a_caller_who_gets_nothing_at_all_is_answered_after_a_nudge(
 
 
 @pytest.mark.fault("B15")
+@ours_and_plain()
+async def test_messages_without_content_do_not_put_off_the_nudge(profile: str, plain: bool) -> None:
+    """Handles and empty messages come from a server whose model is mute as well."""
+    options = {} if plain else {"resilience": SOON}
+
+    async def goes_on(server: GeminiLiveServer) -> None:
+        while not server.replies:
+            await server.issue_handle()
+            await server.send({"serverContent": {}})
+            await asyncio.sleep(0.2)  # how often it sends them
+
+    async with (
+        GeminiLiveServer([Say(TIME)], profile=profile) as server,
+        on_call(server, plain=plain, **options) as call,
+    ):
+        await ask_in_vain(call)
+        sending = asyncio.create_task(goes_on(server))
+        try:
+            await call.says_within(TIME)
+        finally:
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+
+
+@pytest.mark.fault("B15")
 async def test_a_model_with_proactive_audio_may_stay_silent() -> None:
     """What the user declared counts: nothing is asked."""
     async with (

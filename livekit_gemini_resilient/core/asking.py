@@ -8,6 +8,7 @@ what was seen                                what follows
 the link is lost after the caller's words    they are asked about once on the next connection
 nothing comes for ``reply_timeout``          the model is asked once, unless it may stay silent
 the model stops in the middle                it is asked to go on
+it was asked to, and stops there again       a fresh session, as if nothing had come
 it was asked, and nothing came               a fresh session, where it is asked once more
 nothing came there either                    an error event
 ===========================================  ===================================================
@@ -103,8 +104,8 @@ class Asking:
         self._answer = Answer.NOT_MISSED
         self._begun = ""
         self._answer_by = 0.0
-        # no state of the answer: a reply that has begun on the fresh session may stop as well
-        self._on_fresh = False
+        # no states of the answer: a reply that has begun may stop as well
+        self._on_fresh = self._asked_to_go_on = False
 
     # ------------------------------------------------------------ what happened
 
@@ -173,22 +174,26 @@ class Asking:
             case Heard(new_turn=new_turn):
                 self._prompts.caller_spoke()
                 if new_turn:
-                    self._answer, self._on_fresh = Answer.NOT_MISSED, False
+                    self._answer = Answer.NOT_MISSED
+                    self._on_fresh = self._asked_to_go_on = False
             case Missed(lack=lack) if not elsewhere:
-                self._missed(lack, spoken)
+                self._missed(lack, spoken, now)
             case TurnEnded(empty=True):
                 if self._answer is Answer.ASKED_FOR:
                     self._answer_by = now
                 return self._requests.answered_by_nothing()
             case TurnEnded():
-                self._on_fresh = False
+                self._on_fresh = self._asked_to_go_on = False
         return []
 
-    def _missed(self, lack: Lack, spoken: str) -> None:
+    def _missed(self, lack: Lack, spoken: str, now: float) -> None:
         if lack is Lack.ANSWER and self._may_stay_silent:
             return
-        self._answer = Answer.MISSED
         self._begun = spoken.strip() if lack is Lack.REST else ""
+        if lack is Lack.REST and self._asked_to_go_on:
+            self._answer, self._answer_by = Answer.ASKED_FOR, now
+        else:
+            self._answer = Answer.MISSED
 
     def call_came(self) -> None:
         """The model called a function that does not run: it is at work, and owes a reply to the
@@ -243,6 +248,7 @@ class Asking:
             return self._prompts.say(due, turns)
         if self.owed:
             self._answer, self._answer_by = Answer.ASKED_FOR, now + self._timeout
+            self._asked_to_go_on = True
             self._suspects.wrote(Kind.ANSWER, "", now=now)
             return self._prompts.answer_caller(self._begun, turns)
         return self._prompts.inform(turns)

@@ -235,7 +235,8 @@ class Conversation:
             case ReplyWithdrawn(request=request):
                 self._requests.withdraw(request)
             case InputPushed():
-                self.uplink.push(event)
+                listens = self.link.state is LinkState.OPEN and not self._floor.holds_input
+                self.uplink.push(event, at_once=listens)
             case VoiceDetected(speaking=speaking):
                 self._caller.detected(speaking=speaking, now=now)
 

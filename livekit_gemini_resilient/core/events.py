@@ -151,6 +151,8 @@ class ServerFrame:
     """What belongs in the transcript of the model's speech: no thoughts."""
     user_words: str = ""
     """The next piece of what the caller was heard to say."""
+    at_work: bool = False
+    """It brought something of the model's that is neither heard nor shown, such as a thought."""
     calls: tuple[ToolCall, ...] = ()
     """Function calls, in order."""
     calls_refused: str | None = None
@@ -172,9 +174,17 @@ class ServerFrame:
     handle: str | None = None
     """A resumption handle, if this frame brought a usable one."""
     time_left: float | None = None
-    """Seconds until the server closes the connection, if it announced that."""
+    """Seconds until the server closes the connection, if it announced that; ``math.inf`` if it did
+    not say when."""
     usage: object | None = None
     """Token counts, passed through to the metrics."""
+
+    @property
+    def is_sign_of_life(self) -> bool:
+        """Whether the model or the caller did anything; where it is mute, handles still come."""
+        model = self.audio or self.text or self.at_work or self.calls or self.interrupted
+        ends = self.generation_complete or self.turn_complete
+        return bool(model or ends or self.user_words or self.cancelled or self.cancels_unnamed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -116,8 +116,10 @@ class Floor:
 
     @property
     def _someone_speaks(self) -> bool:
-        parts = self._parts
-        model = parts.turn.speaking and not parts.speech.unheard
+        parts, turn = self._parts, self._parts.turn
+        # the transcript may trail the audio, for a moment
+        words_trail = turn.state is TurnState.GENERATION_COMPLETED and turn.generation is not None
+        model = (turn.speaking or words_trail) and not parts.speech.unheard
         return model or parts.uplink.in_activity or parts.caller.is_heard
 
     @property

@@ -33,8 +33,9 @@ class Reception:
         parts = self._parts
         if frame.connection != parts.link.number or not parts.link.is_up:
             return []
-        parts.telling.frame_received(now=now)
-        parts.transitions.frame_received(now=now)
+        parts.telling.frame_received(is_sign_of_life=frame.is_sign_of_life, now=now)
+        if frame.is_sign_of_life:
+            parts.transitions.frame_received(now=now)
         parts.prompts.frame_received()
         parts.suspects.frame_received()
         parts.link.settings.frame_received()

@@ -10,6 +10,8 @@ first dial, 1007 or 1008             FATAL    bad setup, model or API (observed)
 the same with a caller's handle      FRESH    an expired handle looks like that; tried once
 first dial, HTTP 400, 401, 403, 404  FATAL    bad key, path or model (HTTP semantics)
 handle offered, closed at once       FRESH    1007 on a rejected resume (observed, one report)
+handle taken, cut at once, again     FRESH    inferred: a network would hardly do that twice
+handle offered, HTTP status          RETRY    the dial ended before the handle was sent (protocol)
 closed for responses that settle     RETRY    inferred: it was our frame, not the handle
 any other close, time-out or abort   RETRY    with the handle that is left, if any; what was written
                                               last is not repeated for ever, see ``suspects``
@@ -54,6 +56,9 @@ _SETUP_REFUSED = frozenset({1007, 1008, 400, 401, 403, 404})
 SETTINGS_REFUSED = frozenset({1007, 1008, 400})
 """Those of them that a schema, a voice or another setting can be to blame for."""
 
+_CLOSE_CODES = 1000
+"""The first of the close codes of websockets; smaller codes are HTTP statuses."""
+
 _HANDLE_REFUSED = frozenset({1007, 1008})
 """Those of them that a handle can be to blame for."""
 
@@ -87,6 +92,8 @@ class Failure:
     """A handle was offered."""
     young: bool
     """It lived for less than ``YOUNG`` seconds, or was never opened."""
+    opened: bool = True
+    """The server answered its setup."""
     settling: bool = False
     """It was being told of exchanges that another connection left open."""
     new_settings: bool = False
@@ -118,9 +125,16 @@ def judge(failure: Failure, *, attempts: int, max_retry: int) -> Verdict:
         return Verdict.FATAL
     if failure.settling and failure.code in FRAME_REFUSED:
         return Verdict.RETRY
-    if failure.resumed and failure.young and failure.code is not None:
-        return Verdict.FRESH
-    return Verdict.RETRY
+    return Verdict.FRESH if _tells_against_handle(failure, attempts) else Verdict.RETRY
+
+
+def _tells_against_handle(failure: Failure, attempts: int) -> bool:
+    """Whether a connection that was dialed with a handle may have failed because of it."""
+    if not (failure.resumed and failure.young):
+        return False
+    if failure.code is None:
+        return failure.opened and attempts > 1
+    return failure.code >= _CLOSE_CODES
 
 
 def advice(

@@ -17,6 +17,7 @@ new connection carries them all. Every wait ends at a deadline, also on a silent
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 
@@ -132,8 +133,9 @@ class Rotation:
 
     def go_away(self, time_left: float, *, now: float) -> None:
         """The server will close the connection in ``time_left`` seconds."""
-        deadline = now + time_left - min(self._margin, time_left / 2)
-        self._go_away = deadline if self._go_away is None else min(self._go_away, deadline)
+        if math.isfinite(time_left):
+            deadline = now + time_left - min(self._margin, time_left / 2)
+            self._go_away = deadline if self._go_away is None else min(self._go_away, deadline)
         self.request(RestartCause.GO_AWAY, call_open=False, now=now)
 
     def connection_opened(self, *, now: float) -> None:

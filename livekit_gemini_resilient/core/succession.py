@@ -41,7 +41,7 @@ class Succession:
         self._parts.rotation.connection_ended()
         self._parts.link.settings.built(event)
         self._parts.prompts.connection_opened(announces_history=event.announces_history)
-        self._parts.telling.instructions = None
+        self._parts.telling.setup_built(as_accepted=self._parts.link.settings.as_accepted)
 
     def connected(self, event: Connected, *, now: float) -> list[Effect]:
         """The server answered the setup: tell it first what an older one left open."""

@@ -78,14 +78,22 @@ class Telling:
         """When responses that settle are taken to have had no effect, in loop seconds."""
         self.instructions: str | None = None
         """A system instruction that is to be replaced in place."""
+        self._replaced_by: str | None = None
 
     def sign(self, *, now: float) -> None:
         """The server showed life, or was asked for some."""
         self._last_sign = now
 
-    def frame_received(self, *, now: float) -> None:
+    def setup_built(self, *, as_accepted: bool) -> None:
+        """The next setup carries the instructions, unless it is the one that was accepted last."""
+        newest = self.instructions or self._replaced_by
+        self.instructions = newest if as_accepted else None
+        self._replaced_by = None
+
+    def frame_received(self, *, is_sign_of_life: bool, now: float) -> None:
         """The server said something after what it was told: it did not choke on that."""
-        self._last_sign = now
+        if is_sign_of_life:
+            self._last_sign = now
         self._unproven.clear()
         if self._on_trial:
             self._on_trial = False
@@ -210,8 +218,8 @@ class Telling:
         if self.instructions is not None:
             system = Turn(role="system", parts=(wording.clean(self.instructions),))
             effects.append(SendContent(turns=(system,), turn_complete=False))
+            self.instructions, self._replaced_by = None, self.instructions
             self._suspects.wrote(Kind.INSTRUCTIONS, "", now=now)
-            self.instructions = None
         records = self._to_say(connection, now)
         due = [r for r in records if r.reply is Reply.DUE]
         if not (self._prompts.can_inform or due or speaks):

@@ -22,10 +22,11 @@ the next state for each pair; what is done on the way stands in ``TurnTracker``.
 * A turn may end and say that the interaction goes on (``interactionStatus``): what follows
   continues it. That is no safe point until the server is idle or the turn stalls.
 * The caller's words are *unanswered* until the model shows anything, or ends a turn without a
-  word, its own decision unless it was interrupted. They outlive a call that they cancel.
-* A turn in which nothing arrives for ``stalled_after`` seconds is taken to be over, since nothing
-  is put before the model while it lasts: a reply that stops in the middle is cut, the caller's
-  unanswered words are closed. Its end may still come, and is owed.
+  word, its own decision unless it was interrupted. They outlive a call that they cancel; those
+  that follow a call soon are taken for what prompted it.
+* A turn in which no sign of life arrives for ``stalled_after`` seconds is taken to be over, since
+  nothing is put before the model while it lasts: a reply that stops in the middle is cut, the
+  caller's unanswered words are closed. Its end may still come, and is owed.
 
 Which frame belongs where after an interruption is a judgement, made here and nowhere else.
 """
@@ -75,7 +76,7 @@ class TurnTracker:
     Args:
         trailing_quiet: Seconds after the last frame at which a generation that trails a call ends.
         transcript_grace: Seconds for which words may trail ``generationComplete``.
-        stalled_after: Seconds without a frame after which a turn is taken to be over; longer than
+        stalled_after: Seconds without a sign of life after which a turn is over; longer than
             the pauses of healthy replies.
     """
 
@@ -145,7 +146,8 @@ class TurnTracker:
         """Read one frame of the present connection."""
         if frame.interrupted:
             yield from self._interrupt(now)
-        if frame.user_words:
+        if frame.user_words.strip() or (frame.user_words and not self._words_over):
+            # a blank between words is one of them; by itself it is nobody's turn
             yield from self._words(frame.user_words, now)
         for data in frame.audio:
             yield from self._content(Sign.AUDIO, data, "", now)
@@ -158,7 +160,8 @@ class TurnTracker:
             yield from self._complete(now)
         if frame.turn_complete:
             yield from self._turn_end(now, more_follows=frame.more_follows)
-        self._stalls_at = None
+        if frame.is_sign_of_life:
+            self._stalls_at = None
         self._watch(now)
 
     def answered(self, *, model_waits: bool, now: float) -> Iterator[Report]:
@@ -186,8 +189,10 @@ class TurnTracker:
         self._watch(now)
 
     def _watch(self, now: float) -> None:
-        """Something that only the server ends begins to be waited for."""
-        if self._stalls_at is None and (self.state in MAY_STALL or self._answer_to_come):
+        """What only the server ends is not waited for without end."""
+        if self.state not in MAY_STALL and not self._answer_to_come:
+            self._stalls_at = None
+        elif self._stalls_at is None:
             self._stalls_at = now + self._stalled_after
 
     def connection_lost(self, *, model_waits: bool) -> Iterator[Report]:
@@ -251,7 +256,6 @@ class TurnTracker:
         between_turns = self.state in _NOBODYS
         new_turn = self._words_over and (between_turns or not late)
         if self.state in _WAITING:
-            # those that prompted the call may follow it
             self._unanswered |= new_turn and now - self._called_at >= self.late_words
         self._last_words = now
         self._words_over = False

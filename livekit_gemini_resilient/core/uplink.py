@@ -54,8 +54,14 @@ class Uplink:
         """The ``generate_reply`` that the end of an activity will ask for, if one waits here."""
         return next((p.request for p in self._waiting if p.request is not None), None)
 
-    def push(self, piece: InputPushed) -> None:
-        """Keep one piece, making room for it."""
+    def push(self, piece: InputPushed, *, at_once: bool = False) -> None:
+        """Keep one piece, making room for it.
+
+        Args:
+            piece: The piece.
+            at_once: A connection listens: it is taken out before anything else happens, and does
+                not wait.
+        """
         unmarked = self._start is self._given_up is not None
         if unmarked and (piece.activity is Activity.END or piece is self._given_up):
             return
@@ -66,7 +72,7 @@ class Uplink:
             self._waiting = deque(p for p in self._waiting if not p.is_video)
         self._waiting.append(piece)
         self._seconds += piece.seconds
-        while self._seconds > self._max_seconds:
+        while self._seconds > self._max_seconds and not at_once:
             self._drop_oldest_audio()
 
     def connection_lost(self, unsent: Iterable[InputPushed], *, refused: bool = False) -> None:

@@ -153,7 +153,9 @@ class Driver:
                 self.written.append(effect)
                 self.server.write(self.up, effect)
             case SendRequest(frame=frame):
+                self.server.is_requested = True
                 self._run(frame)
+                self.server.is_requested = False
             case Dial():
                 assert self.up is None, "dialed while a connection was up"
                 assert self.closing is None, "dialed while a connection was closing"

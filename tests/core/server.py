@@ -121,6 +121,7 @@ class Server:
         self.content = content
         self.refusing: int | None = None
         self.mute = False
+        self.is_requested = False
         self.connections: dict[int, Connection] = {}
         self.replies: list[Reply] = []
         self.faults: list[str] = []
@@ -340,7 +341,8 @@ class Server:
             # the history went out ahead of a ``generate_reply``
             self.faults.pop()
         news = "\n".join(line for line in text.splitlines() if _HISTORY not in line)
-        self._interrupt(number, on_purpose=asks and not tokens(news))
+        on_purpose = self.is_requested or (asks and not tokens(news))
+        self._interrupt(number, on_purpose=on_purpose)
         if isinstance(effect, SendText):
             lines = ["user: " + effect.text]
         else:

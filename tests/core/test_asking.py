@@ -227,6 +227,26 @@ def test_a_model_that_does_not_answer_a_nudge_gets_a_fresh_session(lack: str) ->
     assert driver.errors == []
 
 
+def test_a_reply_that_freezes_again_and_again_ends_in_an_error() -> None:
+    """B16: a word before it stops is no answer. Promise 3: it is not asked for for ever."""
+    driver = connected(handle=True)
+    heard(driver)
+    driver.server.mute = True
+    for asked in ([1], [1, 1], [1, 1]):
+        assert driver.up is not None
+        driver.server.send(driver.up, audio=(b"\x00\x00",), text="s1.")
+        driver.deliver()
+        driver.elapse(10.5)
+        if driver.closing is not None:
+            driver.finish_close()
+            driver.connect()
+        assert prompts(driver) == asked
+    assert driver.server.connections[2].handle is None
+    assert [type(error) for error, _ in driver.errors] == [CallerUnanswered]
+    driver.elapse(60.0)
+    assert prompts(driver) == [1, 1]
+
+
 def test_a_model_that_never_answers_ends_in_an_error() -> None:
     """Promise 3: the conversation goes on."""
     driver = connected()

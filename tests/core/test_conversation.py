@@ -710,6 +710,54 @@ def test_input_waits_until_the_exchanges_left_open_are_settled() -> None:
     assert pieces == ["a", "b"]
 
 
+@pytest.mark.parametrize("blank", [" ", "\n"])
+def test_a_blank_that_was_heard_is_nobodys_turn(blank: str) -> None:
+    """It stops no playout, is no message and asks for no answer; between words it is one."""
+    driver = Driver()
+    driver.connect()
+    driver.server.send(1, user_words=blank)
+    driver.deliver()
+    driver.elapse(30.0)
+    assert (driver.speech_starts, driver.ended, driver.items) == (0, [], [])
+    assert driver.server.live.prompts == []
+    for words in ("Good", blank, "morning"):
+        driver.server.send(1, user_words=words)
+    driver.server.speak(1, ())
+    driver.deliver()
+    assert driver.items[0].parts == (f"Good{blank}morning",)
+
+
+def test_a_restart_in_a_pause_waits_for_the_words_that_trail_the_audio() -> None:
+    """B17: they belong to what was said; the wait for them has its own end."""
+    driver = Driver(ResilienceOptions(restart_when="pause"))
+    driver.connect()
+    driver.server.send(1, audio=(b"\x00\x00",), text="s1.")
+    driver.server.send(1, generation_complete=True)
+    driver.server.send(1, text=" s2.")
+    driver.deliver(frames=1)
+    driver.request_restart(RestartCause.OPTIONS)
+    driver.deliver()
+    assert driver.up == 1
+    driver.elapse(0.3)
+    assert driver.ended == [("s1. s2.", False)]
+    assert driver.closing == 1
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.03])
+def test_audio_for_an_open_connection_is_written_however_little_is_kept(kept: float) -> None:
+    """Promise 5: ``input_buffer`` bounds what waits for a connection, and nothing else."""
+    driver = Driver(ResilienceOptions(input_buffer=kept))
+    driver.connect()
+    pieces = [InputPushed(payload=n, seconds=0.05) for n in range(3)]
+    for piece in pieces:
+        driver.feed(piece)
+    assert driver.written == [SendInput(piece=piece) for piece in pieces]
+    assert driver.conversation.uplink.dropped_seconds == 0.0
+    driver.lose()
+    driver.feed(pieces[0])
+    assert driver.conversation.uplink.dropped_seconds == 0.05
+
+
 def test_words_of_ours_are_not_taken_for_the_caller() -> None:
     """Newer families repeat realtime text as if the caller had said it (observed)."""
     driver = conversation(handle="fresh", foreign="ignored")

@@ -346,9 +346,13 @@ class Hostile(RuleBasedStateMachine):
             self.reply_is_asked_for(instructions=True)
             driver.settle()
         self.nothing_was_answered_twice()
+        # what may have closed two connections is not told again
+        left_out = driver.conversation._suspects.guilty(Kind.MESSAGE)
         for call_id in self.produced:
             token = f"<{call_id}=42>"
             record = driver.conversation.ledger.get(call_id)
+            if record is None and call_id in left_out:
+                continue
             if record is not None and record.refusals:
                 # it may have closed a connection, and is not sent again as it is
                 assert token in driver.server.live.text or "was refused" in driver.server.live.text
@@ -374,8 +378,6 @@ class Hostile(RuleBasedStateMachine):
         assert not waiting, "a reply was neither given nor refused"
         times = Counter(WORD.findall(QUOTE.sub("", driver.server.live.text)))
         told = "\n".join(str(part) for item in driver.items for part in item.parts)
-        # what may have closed two connections is not told again
-        left_out = driver.conversation._suspects.guilty(Kind.MESSAGE)
         refused = "".join(i.text for i in driver.items if i.item_id in left_out)
         for word in WORD.findall(told):
             if word in WORD.findall(refused):

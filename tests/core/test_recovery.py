@@ -18,9 +18,12 @@ def failure(
     first: bool = False,
     resumed: bool = False,
     young: bool = False,
+    opened: bool = True,
 ) -> Failure:
     """An ordinary failure of a connection in mid-conversation, but for what is given."""
-    return Failure(code=code, invalid=invalid, first=first, resumed=resumed, young=young)
+    return Failure(
+        code=code, invalid=invalid, first=first, resumed=resumed, young=young, opened=opened
+    )
 
 
 def verdict(seen: Failure, *, attempts: int = 1) -> Verdict:
@@ -58,15 +61,34 @@ def test_a_bad_key_is_fatal_whether_a_handle_was_offered_or_not(code: int) -> No
     assert verdict(failure(code, first=True, resumed=True, young=True)) is Verdict.FATAL
 
 
-@pytest.mark.parametrize("code", [1000, 1007, 1008, 1011, 503])
+@pytest.mark.parametrize("code", [1000, 1007, 1008, 1011])
 def test_a_handle_whose_connection_dies_at_once_is_dropped(code: int) -> None:
     """E2: refused, expired or poisoned."""
     assert verdict(failure(code, resumed=True, young=True)) is Verdict.FRESH
 
 
+@pytest.mark.parametrize("code", [400, 401, 403, 404, 429, 500, 503])
+def test_a_dial_that_ended_in_http_tells_nothing_against_a_handle(code: int) -> None:
+    """It was not sent yet: the setup that carries it follows the upgrade to a websocket."""
+    seen = failure(code, resumed=True, young=True, opened=False)
+    assert [verdict(seen, attempts=n) for n in (1, 2, 3)] == [Verdict.RETRY] * 3
+
+
 def test_an_abort_tells_nothing_against_a_handle() -> None:
     """No close code: the network, not the service."""
     assert verdict(failure(None, resumed=True, young=True)) is Verdict.RETRY
+
+
+def test_a_second_abort_does() -> None:
+    """E2: the conversation is not given up before a session without the handle was tried."""
+    seen = failure(None, resumed=True, young=True)
+    assert verdict(seen, attempts=2) is Verdict.FRESH
+
+
+def test_no_number_of_dials_into_a_dead_network_does() -> None:
+    """The server never saw the handle."""
+    seen = failure(None, resumed=True, young=True, opened=False)
+    assert [verdict(seen, attempts=n) for n in (1, 2, 3)] == [Verdict.RETRY] * 3
 
 
 def test_a_connection_that_lived_tells_nothing_against_its_handle() -> None:

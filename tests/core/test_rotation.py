@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 
 import pytest
@@ -180,6 +181,16 @@ def test_a_removed_function_rides_along_with_the_next_rotation(when: RestartWhen
     waiting = Rotation(when=when, max_defer=30.0, margin=5.0)
     waiting.request(RestartCause.FEWER_TOOLS, call_open=False, now=0.0)
     assert waiting.requested is (when is not RestartWhen.AUTO)
+
+
+def test_a_notice_that_does_not_say_when_waits_as_long_as_any_request() -> None:
+    """Promise 4: speech is not cut for a deadline that nobody named."""
+    waiting = rotation()
+    waiting.go_away(math.inf, now=0.0)
+    speaking = situation(speaking=True, turn_over=False)
+    assert waiting.next_deadline(speaking) == 30.0
+    assert waiting.next_deadline(AWAITING) is None
+    assert waiting.due(situation(), now=0.0)
 
 
 @pytest.mark.parametrize("when", list(RestartWhen))

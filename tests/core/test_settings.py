@@ -9,7 +9,12 @@ import pytest
 
 from livekit_gemini_resilient.core.effects import ReportError
 from livekit_gemini_resilient.core.errors import SettingsRefused, ToolsUnusable
-from livekit_gemini_resilient.core.events import ConnectionLost, RestartCause, SetupBuilt
+from livekit_gemini_resilient.core.events import (
+    ConnectionLost,
+    InstructionsChanged,
+    RestartCause,
+    SetupBuilt,
+)
 from livekit_gemini_resilient.core.link import Link
 from livekit_gemini_resilient.core.settings import TRIES, SettingsState, named
 
@@ -117,6 +122,45 @@ def test_a_request_that_cannot_be_served_costs_no_connection() -> None:
     ((error, recoverable),) = driver.errors
     assert recoverable
     assert "no such voice" in str(error)
+
+
+def refused_options() -> Driver:
+    """A conversation whose newest options were refused: the setup accepted before stays."""
+    driver = Driver()
+    driver.connect()
+    driver.request_restart(RestartCause.OPTIONS)
+    driver.finish_close()
+    assert driver.dial is not None
+    dial, driver.dial = driver.dial, None
+    driver.feed(SetupBuilt(connection=dial.connection, is_new=True))
+    driver.feed(ConnectionLost(connection=dial.connection, code=1007))
+    driver.connect()
+    assert driver.conversation.repeats_setup
+    return driver
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_instructions_replaced_in_place_outlive_a_setup_that_is_repeated(told: bool) -> None:
+    """The setup accepted last has older ones; told already or not, they are put in its place."""
+    driver = refused_options()
+    if not told:
+        driver.server.hear(driver.conversation.link.number, "w1.")
+        driver.deliver(frames=2)
+    driver.feed(InstructionsChanged(text="Be <brief>."))
+    for _ in range(2):
+        driver.lose()
+        driver.settle()
+        assert driver.server.live.text.count("system: Be <brief>.") == 1
+
+
+def test_a_setup_that_carries_them_is_told_nothing() -> None:
+    """They are in it."""
+    driver = refused_options()
+    driver.feed(InstructionsChanged(text="Be <brief>."))
+    driver.request_restart(RestartCause.OPTIONS)
+    driver.settle()
+    assert not driver.conversation.repeats_setup
+    assert "<brief>" not in driver.server.live.text
 
 
 # ---------------------------------------------------------------- which of several functions

@@ -117,6 +117,7 @@ def test_a_held_transition_runs_at_a_pause_only_where_the_model_waits(blocks: bo
     driver.deliver()
     assert not driver.called
     driver.elapse(1.0)
+    driver.adds("m1", "user", "Something else happens.")
     assert bool(driver.called) is blocks
 
 
