@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from google.genai.live import AsyncSession
@@ -119,16 +120,7 @@ class Connection:
             )
         except Exception as e:
             return self._ended(e, invalid=True)
-        self._receive(
-            SetupBuilt(
-                connection=self._dial.connection,
-                tools_block=session._tools_block,
-                announces_history=announces_history,
-                is_new=session._is_new_setup,
-                new_functions=session._new_functions,
-                functions=session._functions_in_setup,
-            )
-        )
+        self._receive(self._setup_built(announces_history=announces_history))
         started = time.perf_counter()
         try:
             connection = await asyncio.wait_for(connecting.__aenter__(), dial_timeout)
@@ -136,13 +128,30 @@ class Connection:
             return self._ended(e, invalid=wire.cannot_be_expressed(e))
         session._setup_accepted()
         session._report_connected(time.perf_counter() - started)
+        # what is taken back includes what came while it was being closed
+        return self._ended(await self._hold(connecting, connection))
+
+    def _setup_built(self, *, announces_history: bool) -> SetupBuilt:
+        session = self._session
+        return SetupBuilt(
+            connection=self._dial.connection,
+            tools_block=session._tools_block,
+            announces_history=announces_history,
+            is_new=session._is_new_setup,
+            new_functions=session._new_functions,
+            functions=session._functions_in_setup,
+        )
+
+    async def _hold(
+        self, connecting: AbstractAsyncContextManager[AsyncSession], connection: AsyncSession
+    ) -> BaseException | None:
+        """Use the connection until it ends or is to be closed, and close it; returns why."""
         try:
-            error = await self._converse(connection)
+            return await self._converse(connection)
         finally:
-            session._set_active(None)
+            self._session._set_active(None)
             with contextlib.suppress(Exception):
                 await connecting.__aexit__(None, None, None)
-        return self._ended(error)
 
     def _ended(self, error: BaseException | None, *, invalid: bool = False) -> ConnectionLost:
         self.failure = error

@@ -54,6 +54,7 @@ class RealtimeModel(PluginModel):
         )
         self._resilience = resilience
         self._observed = Observed(resilience.behaviour)
+        # a call that is scaled down in time, as in the demo, has connections that live for less
         self._young = YOUNG
 
     @property

@@ -22,6 +22,7 @@ _NO_NUMBERS = frozenset(
         "hold_input_during_call",
     }
 )
+"""Options that are checked in ways of their own; all others are numbers."""
 
 
 @dataclass(frozen=True, kw_only=True)

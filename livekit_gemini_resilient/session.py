@@ -1,4 +1,4 @@
-"""The asyncio adapter: feeds events to the core, carries out its effects, keeps one timer.
+"""The asyncio adapter: what LiveKit calls, and how the core's effects are carried out.
 
 It decides nothing. What is written, when, and what follows from a failure is the core's word.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import deque
 from typing import Any
 
 from livekit.agents import ConversationItemAddedEvent, UserStateChangedEvent, llm, utils
@@ -46,6 +45,7 @@ from .core.events import (
     ToolResult,
     VoiceDetected,
 )
+from .feed import Feed
 from .listeners import Guarded
 from .options import ResilienceOptions
 from .replies import Replies
@@ -93,9 +93,7 @@ class RealtimeSession(PluginSession):
             final_at_reply=not stamps_words(),
             young=young,
         )
-        self._effects: deque[Effect] = deque()
-        self._carrying_out = False
-        self._timer: asyncio.TimerHandle | None = None
+        self._feed = Feed(self._conversation, self._run)
         self._next_dial: Dial | None = None
         self._session_should_close = asyncio.Event()
         self._replies = Replies(lambda n: self._receive(ReplyWithdrawn(request=n)))
@@ -105,7 +103,6 @@ class RealtimeSession(PluginSession):
         )
         self._listener: handover.Listener | None = None
         self._failure: BaseException | None = None
-        self._closed = False
         self._closing: asyncio.Task[None] | None = None
 
     # ------------------------------------------------------------ what can be seen from outside
@@ -128,7 +125,8 @@ class RealtimeSession(PluginSession):
 
     @property
     def dropped_audio(self) -> float:
-        """Seconds of the caller's audio given up because no connection could be had in time."""
+        """Seconds of the caller's audio given up: no connection could be had in time, or the
+        server refused it."""
         return self._conversation.uplink.dropped_seconds
 
     # ------------------------------------------------------------ LiveKit's surface
@@ -210,7 +208,7 @@ class RealtimeSession(PluginSession):
             logger.warning("tools and tool_choice per reply are not supported and ignored")
         activity_end = self._end_of_activity()
         number, reply = self._replies.ask()
-        if self._closed:
+        if self._closing is not None:
             self._replies.fail(number, _CLOSED)
             return reply
         text = instructions if is_given(instructions) else None
@@ -241,9 +239,8 @@ class RealtimeSession(PluginSession):
         """
         if self._closing is None:
             followed = handover.leave(self._listener, self._conversation.ledger.due_replies)
-            self._effects.extend(self._conversation.close(handed_over=followed))
-            self._carry_out()
-            self._closed = True
+            self._feed.close(handed_over=followed)
+            self._feed.end()
             self._session_should_close.set()
             self._closing = asyncio.create_task(self._close(), name="gemini-resilient-aclose")
         await asyncio.shield(self._closing)
@@ -254,8 +251,7 @@ class RealtimeSession(PluginSession):
             self._listener.leave()
             self._listener.agent_session.off("user_state_changed", self._user_state_changed)
         await self._stop_main_task()
-        self._arm()
-        self._effects.clear()
+        self._feed.stop()
         self._replies.fail_all(_CLOSED)
         self._stage.clear()
         await self._close_client()
@@ -271,7 +267,7 @@ class RealtimeSession(PluginSession):
     def _user_state_changed(self, event: UserStateChangedEvent) -> None:
         """LiveKit hears the caller; what it makes of events of ours is no news."""
         speaking = event.new_state == "speaking"
-        if not (speaking and self._carrying_out):
+        if not (speaking and self._feed.is_running):
             self._receive(VoiceDetected(speaking=speaking))
 
     # ------------------------------------------------------------ upstream's hooks
@@ -292,36 +288,7 @@ class RealtimeSession(PluginSession):
         self._receive(RestartRequested(cause=cause, unusable=unusable, in_place=in_place))
 
     def _receive(self, event: Event) -> None:
-        self._effects.extend(self._conversation.receive(event, now=self._now()))
-        self._carry_out()
-
-    def _on_timer(self) -> None:
-        self._timer = None
-        self._effects.extend(self._conversation.advance(now=self._now()))
-        self._carry_out()
-
-    def _now(self) -> float:
-        return asyncio.get_running_loop().time()
-
-    def _carry_out(self) -> None:
-        """Run all effects in order, also those that a listener of an effect causes."""
-        if self._carrying_out:
-            return
-        self._carrying_out = True
-        try:
-            while self._effects:
-                self._run(self._effects.popleft())
-        finally:
-            self._carrying_out = False
-        self._arm()
-
-    def _arm(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        deadline = self._conversation.next_deadline
-        if deadline is not None and not self._closed:
-            self._timer = asyncio.get_running_loop().call_at(deadline, self._on_timer)
+        self._feed.receive(event)
 
     # ------------------------------------------------------------ carrying out effects
 
@@ -360,8 +327,7 @@ class RealtimeSession(PluginSession):
     async def _main_task(self) -> None:
         """Dial, hold the connection, report how it ended; for as long as the core wants to."""
         try:
-            self._effects.extend(self._conversation.start(now=self._now()))
-            self._carry_out()
+            self._feed.start()
             while (dial := self._next_dial) is not None:
                 self._next_dial = None
                 await asyncio.sleep(dial.delay)
@@ -369,8 +335,7 @@ class RealtimeSession(PluginSession):
         except Exception as e:
             # a defect of ours or of a listener; nobody awaits this task
             self._failure = e
-            self._effects.extend(self._conversation.close())
-            self._carry_out()
+            self._feed.close()
             self._report_error(SessionFailed(type(e).__name__), recoverable=False)
 
     async def _connection(self, dial: Dial) -> ConnectionLost:

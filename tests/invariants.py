@@ -70,7 +70,7 @@ class _Watched:
             name = names.get(report.call_id, report.call_id)
             if report.outcome in LOST and name not in excused:
                 yield f"the result of {name} ended as {report.outcome.value}"
-        if self.session._timer is not None:
+        if self.session._feed.is_armed:
             yield "a timer is armed"
         if self.session._stage._open:
             yield "a generation is open"

@@ -218,6 +218,21 @@ async def test_the_good_tools_of_a_batch_stay_in_mid_call(
         assert len(refusals) == (2 if bad == "book_table" else 1)
 
 
+async def fails_with(server: GeminiLiveServer, tools: list[Any]) -> ConnectionFailed:
+    """What a session ends with that never had a connection, and begins with these tools."""
+    model = RealtimeModel(**server.model_options())
+    session = model.session()
+    errors: asyncio.Queue[Any] = asyncio.Queue()
+    session.on("error", errors.put_nowait)
+    await session.update_tools(tools)
+    event = await asyncio.wait_for(errors.get(), 10)
+    await session.aclose()
+    await model.aclose()
+    assert not event.recoverable
+    assert isinstance(event.error, ConnectionFailed)
+    return event.error
+
+
 @pytest.mark.fault("E6")
 @pytest.mark.parametrize("names_it", [True, False], ids=["named", "unnamed"])
 @pytest.mark.parametrize("profile", EVERY)
@@ -227,18 +242,9 @@ async def test_a_tool_that_the_server_refuses_at_the_start_is_fatal_at_once_and_
     """No dial is repeated; where the server does not say which, all tools are listed."""
     server = GeminiLiveServer(profile=picky(profile, "get_time", names_it=names_it))
     async with server:
-        model = RealtimeModel(**server.model_options())
-        session = model.session()
-        errors: asyncio.Queue[Any] = asyncio.Queue()
-        session.on("error", errors.put_nowait)
-        await session.update_tools([get_weather, get_time])
-        event = await asyncio.wait_for(errors.get(), 10)
-        assert not event.recoverable
-        assert isinstance(event.error, ConnectionFailed)
+        error = await fails_with(server, [get_weather, get_time])
         advice = "tool(s) get_time," if names_it else "the tools were get_weather, get_time"
-        assert advice in str(event.error)
-        await session.aclose()
-        await model.aclose()
+        assert advice in str(error)
         assert len(server.connections) == 1
 
 
@@ -294,19 +300,10 @@ MAPS = google.tools.GoogleMaps(
 async def test_settings_that_the_sdk_refuses_are_fatal_at_once_at_the_start() -> None:
     """No dial is repeated; the error says what it is about."""
     async with GeminiLiveServer() as server:
-        model = RealtimeModel(**server.model_options())
-        session = model.session()
-        errors: asyncio.Queue[Any] = asyncio.Queue()
-        session.on("error", errors.put_nowait)
-        await session.update_tools([get_time, MAPS])
-        event = await asyncio.wait_for(errors.get(), 10)
-        assert not event.recoverable
-        assert isinstance(event.error, ConnectionFailed)
-        assert "oauth_config" in str(event.error)
-        assert "change what the reason names" in str(event.error)
-        assert event.error.attempts == 1
-        await session.aclose()
-        await model.aclose()
+        error = await fails_with(server, [get_time, MAPS])
+        assert "oauth_config" in str(error)
+        assert "change what the reason names" in str(error)
+        assert error.attempts == 1
         assert server.connections == []
 
 

@@ -18,13 +18,18 @@ Where a question lives:
 ``caller``          is the caller speaking, as far as anybody here can hear?
 ``transitions``     when does a tool run whose effect is another prompt or agent?
 ``settings``        which settings does the next setup carry, and what did the last one declare?
+``changes``         by which way does a change of tools or instructions reach the server?
 ``link``            which connection is there, and what follows when it ends?
 ``recovery``        what is to be done about a failure?
 ``intake``          is a function output owed to the model, or is it history?
 ``history``         which part of the conversation does this connection not know?
+``asking``          when is the model asked to speak, and what if it does not?
+``suspects``        which of the things that were written last closed the connection?
 ``requests``        which ``generate_reply`` is under way?
 ``reports``         what the turn tracker reports
 ``speech``          what is the framework shown of all this?
+``audience``        does anybody take what the model says?
+``owed``            which replies did a closed session owe, and who takes them?
 ``uplink``          which user audio and video waits for a connection?
 ``behaviour``       what has this server been seen to do?
 ``prompts``         how are words of ours put before the model?

@@ -2,7 +2,8 @@
 
 The ties between the parts of the core (``parts``): one ``receive``, one ``next_deadline``. What a
 frame of the server changes is in ``reception``, what one connection leaves to the next in
-``succession``, what holds words of ours in ``floor``.
+``succession``, what holds words of ours in ``floor``, by which way a change of the setup reaches
+the server in ``changes``.
 
 After every event the same questions are asked in the same order (``_pump``): is the connection to
 be replaced? is a result to be answered on the connection that asked for it? is the model to be
@@ -20,6 +21,7 @@ from dataclasses import replace
 from ..options import ResilienceOptions
 from . import evidence
 from .behaviour import Observed
+from .changes import Changes
 from .effects import (
     Effect,
     Outcome,
@@ -27,9 +29,8 @@ from .effects import (
     ReportLearned,
     ReportOutcome,
     SendInput,
-    UpdateContext,
 )
-from .errors import SettingsRefused, ToolsUnusable
+from .errors import ToolsUnusable
 from .events import (
     Activity,
     AudienceChanged,
@@ -56,7 +57,6 @@ from .link import Link, LinkState
 from .parts import assemble
 from .reception import Reception
 from .recovery import YOUNG
-from .rotation import ToolUpdate
 from .succession import Succession
 from .suspects import Kind
 
@@ -111,11 +111,10 @@ class Conversation:
         self._options, self._observed = options, parts.observed
         self._intake, self._audience, self._caller = parts.intake, parts.audience, parts.caller
         self._speech, self._telling, self._prompts = parts.speech, parts.telling, parts.prompts
-        self._asking, self._requests = parts.asking, parts.requests
-        self._suspects = parts.suspects
+        self._asking, self._requests, self._suspects = parts.asking, parts.requests, parts.suspects
         self._rotation, self._transitions = parts.rotation, parts.transitions
-        self._floor = Floor(parts)
-        self._reception = Reception(parts)
+        self._floor, self._reception = Floor(parts), Reception(parts)
+        self._changes = Changes(parts, self._floor)
         self._succession = Succession(parts, self._reception, self._floor)
         self._out: list[Effect] = []
 
@@ -225,11 +224,11 @@ class Conversation:
                 if self.ledger.unheard:
                     self._audience.left(now=now)
             case RestartRequested():
-                self._restart_requested(event, now)
+                self._out += self._changes.restart(event, now=now)
             case ToolsLeftOut(names=names, reason=reason):
                 self._out.append(ReportError(error=ToolsUnusable(names, reason), recoverable=True))
             case InstructionsChanged():
-                self._instructions_changed(event, now)
+                self._out += self._changes.instructions(event, now=now)
             case ReplyRequested():
                 self._reply_requested(event, now)
             case ReplyWithdrawn(request=request):
@@ -239,35 +238,6 @@ class Conversation:
                 self.uplink.push(event, at_once=listens)
             case VoiceDetected(speaking=speaking):
                 self._caller.detected(speaking=speaking, now=now)
-
-    def _instructions_changed(self, event: InstructionsChanged, now: float) -> None:
-        # a model that waits for a tool takes no content, and its answer is to obey
-        may = self._prompts.can_inform and not self._suspects.guilty(Kind.INSTRUCTIONS)
-        if event.by_turn and may and not self._floor.content_waits:
-            self._telling.instructions = event.text
-            return
-        cause, unusable, in_place = RestartCause.INSTRUCTIONS, event.unusable, event.in_place
-        restart = RestartRequested(cause=cause, unusable=unusable, in_place=in_place)
-        self._restart_requested(restart, now)
-
-    def _restart_requested(self, event: RestartRequested, now: float) -> None:
-        if event.unusable is not None:
-            # what runs is not given up for what cannot be
-            error = SettingsRefused((), event.unusable)
-            self._out.append(ReportError(error=error, recoverable=True))
-            return
-        self.link.settings.changed()
-        if self._updates_in_place(event):
-            self.link.settings.sent_in_place = True
-            self._out.append(UpdateContext())
-            return
-        call_open, transition = self.ledger.running, self._floor.in_transition
-        self._rotation.request(event.cause, call_open=call_open, now=now, transition=transition)
-
-    def _updates_in_place(self, event: RestartRequested) -> bool:
-        wanted = self._options.tool_update is ToolUpdate.CONTEXT_UPDATE and event.in_place
-        possible = self.link.state is LinkState.OPEN and not self._rotation.requested
-        return wanted and possible and self._observed.behaviour.context_updates
 
     def _audience_changed(self, event: AudienceChanged, now: float) -> None:
         for call, result in event.handed_over:

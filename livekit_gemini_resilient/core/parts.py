@@ -1,8 +1,9 @@
 """Which parts has a conversation, and which of them know one another?
 
-``assemble`` is the one place where they are made. The three modules that tie them together share
-them: ``reception`` (what the server's frames change), ``floor`` (what may be written) and
-``conversation`` (everything else that happens, and in which order things are written).
+``assemble`` is the one place where they are made. The modules that tie them together share them:
+``reception`` (what the server's frames change), ``succession`` (what one connection leaves to the
+next), ``changes`` (of the setup), ``floor`` (what may be written) and ``conversation`` (everything
+else that happens, and in which order things are written).
 """
 
 from __future__ import annotations

@@ -113,3 +113,9 @@ def test_events_effects_and_reports_are_values(path: Path) -> None:
         if isinstance(klass, ast.ClassDef) and not klass.bases:
             options = ast.unparse(klass.decorator_list[0])
             assert options == "dataclass(frozen=True, slots=True, kw_only=True)", klass.name
+
+
+def test_the_table_of_the_core_has_a_question_for_every_module() -> None:
+    """None is missing, none is named twice, and none is there that is gone."""
+    rows = re.findall(r"^``(\w+)`` ", (PACKAGE / "core" / "__init__.py").read_text(), re.MULTILINE)
+    assert sorted(rows) == sorted(p.stem for p in CORE if p.stem != "__init__")
