@@ -46,6 +46,7 @@ from .core.events import (
     VoiceDetected,
 )
 from .feed import Feed
+from .listeners import Guarded
 from .options import ResilienceOptions
 from .replies import Replies
 from .stage import Stage
@@ -217,6 +218,10 @@ class RealtimeSession(PluginSession):
     def on(self, event: Any, callback: Any = None) -> Any:
         """Listen to an event; an agent that listens to generations takes part from now on."""
         listening = super().on(event, callback)
+        if callback is not None:
+            # the emitter has refused what is no listener
+            self.off(event, callback)
+            super().on(event, Guarded(callback))
         listener = handover.Listener.of(callback) if event == "generation_created" else None
         if listener is not None:
             if self._listener is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 
 import pytest
@@ -14,6 +15,7 @@ from livekit_gemini_resilient.core.events import InputPushed
 from livekit_gemini_resilient.testing import Call, GeminiLiveServer, Say
 
 from .direct import connected, get_time, get_weather
+from .stack import ANSWER, eventually, on_call
 
 LOGGER = "livekit.plugins.google.resilient"
 
@@ -90,6 +92,64 @@ async def test_a_result_that_no_connection_could_carry_ends_as_undelivered() -> 
             await direct.answer(call, "foggy and 12 degrees")
             await direct.session.aclose()
     assert settled == [ReportOutcome(call_id=call.call_id, outcome=Outcome.UNDELIVERED)]
+
+
+@pytest.mark.parametrize("kind", [TypeError, ValueError])
+@pytest.mark.parametrize(
+    "event",
+    [
+        "generation_created",
+        "input_audio_transcription_completed",
+        "metrics_collected",
+        "session_reconnected",
+        "tool_result_settled",
+        "error",
+    ],
+)
+async def test_a_listener_that_fails_costs_the_conversation_nothing(
+    event: str, kind: type[Exception]
+) -> None:
+    """LiveKit's emitter logs what a listener raises, but for a ``TypeError``."""
+    called: list[object] = []
+
+    def fails(happened: object) -> None:
+        called.append(happened)
+        raise kind("a defect of the listener")
+
+    script = [Call("get_weather", {"city": "London"}), Say(ANSWER), Say("Goodbye.")]
+    async with GeminiLiveServer(script) as server, on_call(server) as call:
+        call.realtime.on(event, fails)
+        await server.caller_says("What is the weather in London?")
+        await call.says(ANSWER)
+        await server.drop(1011)
+        await server.connected(2)
+        await eventually(lambda: called, event)
+        await eventually(lambda: call.realtime._active_session, "the next connection")
+        await server.caller_says("Goodbye.")
+        await call.says("Goodbye.")
+        assert [error.recoverable for error in call.errors] == [True]
+
+
+async def test_a_listener_is_taken_off_by_what_it_was_put_on_with() -> None:
+    """Also one that wraps another, or that listens once."""
+    heard: list[str] = []
+
+    def inner(_: object) -> None:
+        heard.append("on")
+
+    outer = functools.wraps(inner)(lambda event: inner(event))
+    async with GeminiLiveServer() as server, connected(server) as direct:
+        direct.session.on("session_reconnected", outer)
+        direct.session.on("session_reconnected", outer)
+        direct.session.once("session_reconnected", lambda _: heard.append("once"))
+        for _ in range(2):
+            direct.session.emit("session_reconnected", object())
+        assert sorted(heard) == ["on", "on", "once"]
+        direct.session.off("session_reconnected", outer)
+        direct.session.emit("session_reconnected", object())
+        assert len(heard) == 3
+        with pytest.raises(ValueError, match="async"):
+            direct.session.on("session_reconnected", asyncio.sleep)
 
 
 async def test_a_defect_of_the_adapter_ends_the_session_with_an_error_that_carries_it() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from livekit_gemini_resilient import ResilienceOptions
@@ -62,3 +64,28 @@ async def test_the_result_of_a_slow_tool_is_told_and_answered_once_when_it_comes
         assert len(answers(server)) == 1
         assert len(server.tool_responses) == 1
         assert call.runs == 1
+
+
+@pytest.mark.fault("A13")
+@ours_and_plain(on=EVERY)
+async def test_an_answer_that_was_lost_with_its_connection_does_not_mute_the_model(
+    profile: str, plain: bool
+) -> None:
+    """Whether "still running" has arrived is not known: the next connection is told so, too."""
+    script = [Call("get_weather", {"city": "London"}), Say(ANSWER), Say("Goodbye.")]
+    async with (
+        GeminiLiveServer(script, profile=profile) as server,
+        on_call(server, plain=plain, resilience=IMPATIENT) as call,
+    ):
+        await server.issue_handle()
+        await call.becomes_resumable()
+        await call.ask_and_hold()
+        trap = server.drop_on("tool_response")
+        if not plain:
+            await asyncio.wait_for(trap.sprung.wait(), 10)
+        call.tool_may_return.set()
+        await call.says_within(ANSWER)
+        assert answers(server)[0].knew(WEATHER)
+        await server.caller_says("Thank you, goodbye.")
+        await call.says_within("Goodbye.")
+        assert len(answers(server)) == 1

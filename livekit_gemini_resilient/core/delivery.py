@@ -78,11 +78,7 @@ class Ledger:
         if record is None:
             return False
         self._asked_as[call.call_id] = record
-        record.asked_as, record.issued_on = call.call_id, connection
-        record.responded_on.discard(connection)
-        record.known, record.released, record.answer_by = Known.NO, False, None
-        if record.result is not None and record.result.reply_required:
-            record.reply = Reply.DUE
+        record.issued_again(call.call_id, connection)
         return True
 
     def _forgotten(self, call: ToolCall, connection: int) -> Record | None:
@@ -96,6 +92,12 @@ class Ledger:
             if elsewhere and same and not told and not failed and not record.cancelled:
                 return record
         return None
+
+    def in_order(self, calls: Iterable[ToolCall]) -> None:
+        """Note the order in which the server waits for answers: its own, not that of the runs."""
+        for record in map(self.get, [call.call_id for call in calls]):
+            if record is not None:
+                self._records[record.call.call_id] = self._records.pop(record.call.call_id)
 
     def issue(self, call: ToolCall, connection: int) -> bool:
         """Note a call of the server; ``False`` if that id is known already (a duplicate)."""
@@ -177,6 +179,10 @@ class Ledger:
 
     # ------------------------------------------------------------ telling
 
+    def responded_on(self, connection: int) -> tuple[str, ...]:
+        """Ids of the calls of which this connection got a response."""
+        return tuple(r.call.call_id for r in self if connection in r.responded_on)
+
     def owed_to(self, connection: int) -> frozenset[str]:
         """Ids of the calls of this connection whose results it has not been told."""
         return frozenset(r.call.call_id for r in self if r.waits_on(connection) and r.owed)
@@ -222,11 +228,8 @@ class Ledger:
         for record in self:
             if record.cancelled or record.known is not Known.NO or record.issued_on == 0:
                 continue
-            if record.unheard:
-                continue
-            # one that was told not to wait for its tool has no exchange open
-            freed = record.result is None and record.released
-            if connection in record.responded_on or freed:
+            over = record.is_closed and (record.result is None or record.unheard)
+            if connection in record.responded_on or over:
                 continue
             if record.result is None:
                 record.responded_on.add(connection)

@@ -55,6 +55,12 @@ def generation_started(ledger: Ledger, connection: int, *, about_other: bool) ->
     return tuple(r.call.call_id for r in told)
 
 
+def exchanges_closed(ledger: Ledger, call_ids: Iterable[str]) -> None:
+    """A generation ended that began after the responses to these calls: they have arrived."""
+    for record in filter(None, map(ledger.get, call_ids)):
+        record.is_closed = True
+
+
 def generation_completed(ledger: Ledger, evidence: Iterable[str]) -> list[tuple[str, Outcome]]:
     """A generation ended by itself; the outcomes that this decides."""
     return _close(ledger, evidence, interrupted=False)

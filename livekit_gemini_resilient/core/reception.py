@@ -40,6 +40,7 @@ class Reception:
         parts.suspects.frame_received()
         parts.link.settings.frame_received()
         out = self.show(parts.turn.receive(self._stripped(frame, now), now=now), now=now)
+        parts.ledger.in_order(frame.calls)
         self._cancelled(frame)
         if frame.handle is not None and not parts.history.is_replaced:
             parts.link.handle = frame.handle

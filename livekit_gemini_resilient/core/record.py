@@ -77,13 +77,24 @@ class Record:
     answer_by: float | None = None
     """When the model is no longer left waiting for it, in loop seconds."""
     unheard: int = 0
-    """Replies about it that nobody took; the exchange itself is closed."""
+    """Replies about it that nobody took."""
     released: bool = False
     """The model was told not to wait; the result, if it comes, is put into words."""
+    is_closed: bool = False
+    """A response was seen to arrive: no exchange is left open, whatever of the result is known."""
 
     def __post_init__(self) -> None:
         """A call is waited for under its own id, until it is issued again."""
         self.asked_as = self.asked_as or self.call.call_id
+
+    def issued_again(self, asked_as: str, connection: int) -> None:
+        """The server makes the call once more, and waits for the answer there."""
+        self.asked_as, self.issued_on = asked_as, connection
+        self.responded_on.discard(connection)
+        self.known, self.answer_by = Known.NO, None
+        self.released = self.is_closed = self.cancelled = False
+        if self.result is not None and self.result.reply_required:
+            self.reply = Reply.DUE
 
     @property
     def running(self) -> bool:

@@ -38,6 +38,7 @@ class _Generation:
     response_id: str
     input_id: str
     evidence: tuple[str, ...] = ()
+    follows: tuple[str, ...] = ()
     spoken: str = ""
     has_speech: bool = False
     has_words: bool = False
@@ -213,6 +214,7 @@ class Speech:
         if self._generation:
             self._generation.answers_caller = to_caller
             if not open_call:
+                self._generation.follows = self._ledger.responded_on(connection)
                 self._generation.evidence = evidence.generation_started(
                     self._ledger, connection, about_other=to_caller
                 )
@@ -225,7 +227,7 @@ class Speech:
         if generation is not None and not generation.has_speech:
             # a mere call is no reply: it may have crossed the result on the wire
             evidence.generation_cut(self._ledger, generation.evidence, "")
-            generation.evidence = ()
+            generation.evidence = generation.follows = ()
         for call in report.calls:
             if not self._ledger.issue(call, connection):
                 continue
@@ -291,6 +293,7 @@ class Speech:
         if self._generation is None:
             return
         self._history.heard(self._generation.response_id)
+        evidence.exchanges_closed(self._ledger, self._generation.follows)
         decided = evidence.generation_completed(self._ledger, self._generation.evidence)
         self._shown += self._decide(decided)
 

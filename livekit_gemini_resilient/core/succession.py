@@ -78,9 +78,10 @@ class Succession:
         gone = link.state in (LinkState.DOWN, LinkState.ENDED)
         if event.connection != link.number or gone:
             return []
-        out = self._reception.show(parts.turn.connection_lost(), now=now)
+        waits = link.settings.tools_block
+        out = self._reception.show(parts.turn.connection_lost(model_waits=waits), now=now)
         out += self._reception.let_go(now=now)
-        out += self._reception.show(parts.turn.connection_lost(), now=now)
+        out += self._reception.show(parts.turn.connection_lost(model_waits=waits), now=now)
         self._learn_from(event)
         blamed, by_input = self._blame(event.code if link.is_up else None, now)
         out += blamed

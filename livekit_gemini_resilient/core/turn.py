@@ -21,6 +21,9 @@ the next state for each pair; what is done on the way stands in ``TurnTracker``.
   interrupted turn is not the end of what came after (``_owed_ends`` counts them).
 * A turn may end and say that the interaction goes on (``interactionStatus``): what follows
   continues it. That is no safe point until the server is idle or the turn stalls.
+* The caller's words are *unanswered* until the model shows anything, or ends a turn without a
+  word, its own decision unless it was interrupted. They outlive a call that they cancel; those
+  that follow a call soon are taken for what prompted it.
 * A turn in which no sign of life arrives for ``stalled_after`` seconds is taken to be over, since
   nothing is put before the model while it lasts: a reply that stops in the middle is cut, the
   caller's unanswered words are closed. Its end may still come, and is owed.
@@ -57,6 +60,9 @@ _SPEAKING = (TurnState.LISTENING, TurnState.GENERATING, TurnState.TRAILING, Turn
 _NOBODYS = (TurnState.IDLE, TurnState.INTERRUPTED, TurnState.HUSHED, TurnState.BETWEEN)
 """States in which words of the caller open a generation."""
 
+_WAITING = (TurnState.AWAITING_TOOLS, TurnState.TRAILING)
+"""States in which the model waits for results, if it does."""
+
 
 @dataclass(slots=True)
 class _Open:
@@ -84,11 +90,7 @@ class TurnTracker:
     (documented)."""
 
     def __init__(
-        self,
-        *,
-        trailing_quiet: float,
-        transcript_grace: float,
-        stalled_after: float,
+        self, *, trailing_quiet: float, transcript_grace: float, stalled_after: float
     ) -> None:
         self.state = TurnState.IDLE
         self.ended_at = float("-inf")
@@ -100,9 +102,9 @@ class TurnTracker:
         self._open: _Open | None = None
         self._deadline: float | None = None
         self._stalls_at: float | None = None
-        self._last_words = float("-inf")
+        self._last_words = self._called_at = float("-inf")
         self._words_over = True
-        self._turn_has_content = self._turn_has_speech = False
+        self._turn_has_content = self._turn_has_speech = self._unanswered = self._was_hushed = False
         self._owed_ends = 0
 
     # ------------------------------------------------------------ questions
@@ -121,17 +123,22 @@ class TurnTracker:
     @property
     def speaking(self) -> bool:
         """Whether the model is in the middle of a generation, or the caller waits for one."""
-        return self.state in _SPEAKING
+        return self.state in _SPEAKING or self._answer_to_come
 
     @property
     def quiet(self) -> bool:
         """Whether words put before the model now interrupt nothing."""
-        return self.state in (TurnState.IDLE, TurnState.HUSHED)
+        return self.state in (TurnState.IDLE, TurnState.HUSHED) and not self._unanswered
 
     @property
     def at_rest(self) -> bool:
         """Whether the next end of a turn is that of a turn that has not begun yet."""
-        return self.state is TurnState.IDLE and not self._owed_ends
+        return self.state is TurnState.IDLE and not self._owed_ends and not self._unanswered
+
+    @property
+    def _answer_to_come(self) -> bool:
+        """Whether the caller waits although no turn is open."""
+        return self._unanswered and self.state in (TurnState.IDLE, TurnState.HUSHED)
 
     # ------------------------------------------------------------ inputs
 
@@ -147,15 +154,15 @@ class TurnTracker:
         if frame.text:
             yield from self._content(Sign.TEXT, b"", frame.text, now)
         if frame.calls:
+            self._called_at = now
             yield from self._calls(frame.calls)
         if frame.generation_complete:
             yield from self._complete(now)
         if frame.turn_complete:
             yield from self._turn_end(now, more_follows=frame.more_follows)
-        if self.state not in MAY_STALL:
+        if frame.is_sign_of_life:
             self._stalls_at = None
-        elif self._stalls_at is None or frame.is_sign_of_life:
-            self._stalls_at = now + self._stalled_after
+        self._watch(now)
 
     def answered(self, *, model_waits: bool, now: float) -> Iterator[Report]:
         """Every call of this connection has been answered.
@@ -167,12 +174,11 @@ class TurnTracker:
         if self.state is TurnState.TRAILING and not model_waits:
             # the model did not wait: what it is saying goes on, and is not about the result
             self.state, self._deadline = TurnState.GENERATING, None
-            self._stalls_at = now + self._stalled_after
-            return
-        if self.state is TurnState.TRAILING:
+        elif self.state is TurnState.TRAILING:
             yield from self._close(Ending.COMPLETED)
             self._deadline = None
         self._step(Sign.ANSWERED)
+        self._watch(now)
 
     def advance(self, *, now: float) -> Iterator[Report]:
         """A deadline may have passed."""
@@ -180,10 +186,19 @@ class TurnTracker:
             yield from self._fell_quiet()
         if self._stalls_at is not None and now >= self._stalls_at:
             yield from self._stalled()
+        self._watch(now)
 
-    def connection_lost(self) -> Iterator[Report]:
-        """Nothing more will come of what is open."""
-        unanswered = self.state is TurnState.LISTENING
+    def _watch(self, now: float) -> None:
+        """What only the server ends is not waited for without end."""
+        if self.state not in MAY_STALL and not self._answer_to_come:
+            self._stalls_at = None
+        elif self._stalls_at is None:
+            self._stalls_at = now + self._stalled_after
+
+    def connection_lost(self, *, model_waits: bool) -> Iterator[Report]:
+        """Nothing more will come of what is open; for ``model_waits`` see ``answered``."""
+        # the reply to the results that it waits for is about both
+        unanswered = self._unanswered and not (model_waits and self.state in _WAITING)
         if self._open and self.state is TurnState.GENERATION_COMPLETED:
             yield from self._close(Ending.COMPLETED)
         elif self._open:
@@ -191,8 +206,8 @@ class TurnTracker:
         self.state = TurnState.IDLE
         self._deadline = self._stalls_at = None
         self._owed_ends = 0
-        self._turn_has_content = self._turn_has_speech = False
         self._words_over = True
+        self._turn_has_content = self._turn_has_speech = self._unanswered = self._was_hushed = False
         if unanswered:
             yield Missed(lack=Lack.LINK)
 
@@ -211,10 +226,10 @@ class TurnTracker:
 
     def _stalled(self) -> Iterator[Report]:
         cut = self.state is TurnState.GENERATING
-        unanswered = self.state is TurnState.LISTENING
+        unanswered, self._unanswered = self._unanswered, False
+        self._owed_ends += self.state in MAY_STALL
         yield from self._close(Ending.CUT if cut else Ending.COMPLETED)
         self._deadline = self._stalls_at = None
-        self._owed_ends += 1
         self._turn_has_content = False
         self._words_over = True
         self._step(Sign.STALLED)
@@ -223,7 +238,8 @@ class TurnTracker:
             yield Missed(lack=Lack.REST if cut else Lack.ANSWER)
 
     def _interrupt(self, now: float) -> Iterator[Report]:
-        if self.state is not TurnState.LISTENING:
+        self._was_hushed = self.state is TurnState.LISTENING
+        if not self._was_hushed:
             yield from self._close(Ending.INTERRUPTED)
             self._turn_has_content = False
         self._step(Sign.INTERRUPT)
@@ -239,11 +255,14 @@ class TurnTracker:
             self._owed_ends += 1
         between_turns = self.state in _NOBODYS
         new_turn = self._words_over and (between_turns or not late)
+        if self.state in _WAITING:
+            self._unanswered |= new_turn and now - self._called_at >= self.late_words
         self._last_words = now
         self._words_over = False
         if self.state is TurnState.INTERRUPTED:
             self._owed_ends += 1
         if between_turns:
+            self._unanswered = True
             yield from self._open_generation(continues=False)
         self._step(Sign.WORDS)
         yield Heard(text=text, new_turn=new_turn)
@@ -297,7 +316,7 @@ class TurnTracker:
             return
         self._owed_ends = 0
         tail = self.state in (TurnState.INTERRUPTED, TurnState.HUSHED)
-        waiting = self.state in (TurnState.AWAITING_TOOLS, TurnState.TRAILING)
+        waiting = self.state in _WAITING
         yield from self._close(Ending.COMPLETED)
         self._step(Sign.MORE_FOLLOWS if more_follows else Sign.TURN_END)
         self.ended_at = now
@@ -310,7 +329,9 @@ class TurnTracker:
         self._turn_has_content = False
         self._words_over = True
         if not tail and not waiting and not (empty and more_follows):
+            self._unanswered &= self._was_hushed or not empty
             yield TurnEnded(empty=empty)
+        self._was_hushed = False
 
     def _open_generation(self, *, continues: bool) -> Iterator[Report]:
         self._numbers += 1
@@ -321,6 +342,7 @@ class TurnTracker:
         assert self._open is not None
         self._turn_has_content = True
         self._words_over = True
+        self._unanswered = self._was_hushed = False
         if not self._open.has_content:
             self._open.has_content = True
             yield Started(generation=self._open.number)

@@ -97,6 +97,36 @@ def test_words_are_asked_about_again_if_that_link_is_lost_too() -> None:
     assert sum(r.done for r in driver.server.replies) == 1
 
 
+@pytest.mark.fault("B15")
+@pytest.mark.parametrize("lost", [True, False])
+def test_words_that_cancelled_a_call_are_answered_once(lost: bool) -> None:
+    """Also if the link is lost before the answer, or nothing comes of itself."""
+    driver = connected()
+    heard(driver, "w1. Book a table.")
+    driver.server.call(1, call("c1"))
+    driver.deliver()
+    driver.elapse(5.0)
+    heard(driver, "w2. What is the time?")
+    driver.server.cancel(1, "c1")
+    driver.deliver()
+    if lost:
+        driver.lose()
+    driver.settle()
+    assert sum(r.done for r in driver.server.replies) == 1
+    assert "w2." in driver.server.live.text
+
+
+@pytest.mark.fault("B15")
+def test_an_answer_that_a_message_of_the_framework_crossed_is_asked_for() -> None:
+    """Client content stops the answer on the wire, and the server ends the turn without a word."""
+    driver = connected()
+    driver.server.hear(1, "w1. What is the time?")
+    driver.adds("m1", "user", "The caller is in London.")
+    driver.settle()
+    assert prompts(driver) == [1]
+    assert [text for text, _ in driver.ended] == ["", driver.server.replies[-1].text]
+
+
 def test_a_reply_that_had_begun_is_not_asked_for_again_when_the_link_is_lost() -> None:
     """It is recorded as interrupted; the caller has heard the beginning."""
     driver = connected()

@@ -16,7 +16,7 @@ from livekit_gemini_resilient.core.evidence import (
     settle_failed,
 )
 
-from .driver import call, result
+from .driver import Driver, call, result
 
 AGAIN = replace(call("c1"), call_id="c9")
 """The same function with the same arguments, under another id."""
@@ -136,3 +136,35 @@ def test_a_call_can_be_cancelled_by_the_id_under_which_it_was_issued_again() -> 
     assert not ledger.open_on(2)
     ledger.produce(result("c1"))
     assert ids(ledger, 2) == []
+
+
+@pytest.mark.fault("A11")
+def test_calls_without_ids_are_answered_in_the_order_in_which_the_server_asks() -> None:
+    """Not in that of their first runs: the server tells their responses apart by the order."""
+    driver = Driver()
+    driver.connect()
+    first = replace(call("c1"), has_id=False)
+    driver.server.call(1, first)
+    driver.deliver()
+    driver.lose()
+    driver.connect()
+    again = replace(first, call_id="c9")
+    driver.server.call(2, replace(call("c2"), has_id=False), again)
+    driver.deliver()
+    driver.returns(result("c1"))
+    driver.returns(result("c2"))
+    driver.settle()
+    assert driver.server.faults == []
+    assert driver.server.connections[2].responses == ["c2", "c9"]
+
+
+@pytest.mark.fault("A10")
+def test_a_cancelled_call_that_is_issued_again_under_its_id_is_answered() -> None:
+    """The connection waits for it, whatever became of the call on an earlier one."""
+    ledger = Ledger()
+    ledger.issue(call("c1"), 1)
+    ledger.cancel(["c1"])
+    ledger.produce(result("c1"))
+    assert ledger.rejoin(call("c1"), 2, new_input=False)
+    assert ids(ledger, 2) == ["c1"]
+    assert ledger.reply_due

@@ -93,7 +93,7 @@ class Turns:
             elif sign == "time passes":
                 reports += self.wait(60.0)
             elif sign == "lost":
-                reports += self._checked(self.tracker.connection_lost())
+                reports += self._checked(self.tracker.connection_lost(model_waits=self.tools_block))
             else:
                 frame = ServerFrame(connection=1, **FRAMES[sign])  # type: ignore[arg-type]
                 reports += self._checked(self.tracker.receive(frame, now=self.now))
@@ -392,6 +392,42 @@ def test_a_link_lost_between_words_and_answer_leaves_the_caller_waiting() -> Non
     assert turns.see("lost")[-1] == Missed(lack=Lack.LINK)
     turns.see("words", "audio")
     assert Missed not in kinds(turns.see("lost"))
+
+
+def test_words_that_cancelled_a_call_leave_the_caller_waiting() -> None:
+    """B15: the turn of the call ends without an answer to them."""
+    turns = Turns()
+    turns.see("words", "calls")
+    turns.wait(5.0)
+    turns.see("words", "answered", "turn_end")
+    assert turns.tracker.speaking
+    assert turns.wait(11.0) == [Missed(lack=Lack.ANSWER)]
+    assert turns.tracker.quiet
+    assert turns.wait(11.0) == []
+
+
+def test_a_turn_without_a_word_is_the_models_decision_unless_it_was_interrupted() -> None:
+    """Words of ours that cross the answer on the wire stop it, too."""
+    turns = Turns()
+    turns.see("words", "turn_end")
+    assert turns.wait(11.0) == []
+    turns.see("words", "interrupted", "turn_end")
+    assert turns.wait(11.0) == [Missed(lack=Lack.ANSWER)]
+
+
+@pytest.mark.parametrize("model_waits", [True, False])
+@pytest.mark.parametrize("late", [True, False])
+def test_words_during_a_call_are_owed_an_answer_of_their_own_where_the_model_does_not_wait(
+    model_waits: bool, late: bool
+) -> None:
+    """B15: elsewhere the reply to the result is about both. Words right after the call prompted
+    it: the call is the answer."""
+    turns = Turns(tools_block=model_waits)
+    turns.see("calls")
+    turns.wait(1.0 if late else 5.0)
+    turns.see("words")
+    missed = [] if model_waits or late else [Missed(lack=Lack.LINK)]
+    assert turns.see("lost") == missed
 
 
 @pytest.mark.parametrize("sign", ["audio", "text", "calls"])
