@@ -7,6 +7,7 @@
     ├── ReplyRefused                a ``generate_reply`` that cannot be served
     ├── ResultUnanswered            the model never reacted to a tool result
     ├── CallerUnanswered            the model never answered the caller
+    ├── MessagesLeftOut             messages that closed two connections are not told any more
     ├── ToolsUnusable               tools that cannot be declared were left out
     ├── SettingsRefused             settings cannot be used; those before stay in force
     ├── ConnectionFailed            no connection could be had or kept
@@ -94,6 +95,24 @@ class CallerUnanswered(ResilienceError):
         return (
             f"the model did not answer the caller within {self.seconds:g} s, "
             "also not when it was asked to on a fresh connection"
+        )
+
+
+class MessagesLeftOut(ResilienceError):
+    """The server closed two connections over the same messages: the model does not know them.
+
+    Args:
+        ids: Ids of the items of the chat context. Which of them it was the close does not say.
+    """
+
+    def __init__(self, ids: frozenset[str]) -> None:
+        super().__init__(ids)
+        self.ids = ids
+
+    def __str__(self) -> str:
+        return (
+            f"the server closed two connections over {len(self.ids)} item(s) of the chat context, "
+            "which the model is not told any more; hand over a context without what it refuses"
         )
 
 

@@ -9,7 +9,8 @@ whether another is dialed, is decided in ``link``.
 from __future__ import annotations
 
 from . import evidence
-from .effects import Effect, Outcome, ReportOutcome
+from .effects import Effect, Outcome, ReportError, ReportOutcome
+from .errors import MessagesLeftOut
 from .events import Connected, ConnectionLost, RestartCause, SetupBuilt
 from .floor import Floor
 from .link import LinkState
@@ -120,7 +121,11 @@ class Succession:
             parts.observed.absolved()
         if kind is Kind.ACTIVITY:
             parts.uplink.give_up_activity()
-        return parts.asking.refused(kind), by_input
+        out = parts.asking.refused(kind)
+        if kind is Kind.MESSAGE:
+            error = MessagesLeftOut(parts.suspects.guilty(Kind.MESSAGE))
+            out.append(ReportError(error=error, recoverable=True))
+        return out, by_input
 
     def given_up(self, why: str, *, handed_over: bool = False) -> list[Effect]:
         """There will be no other connection: what becomes of all that waits for one.

@@ -351,7 +351,7 @@ class Hostile(RuleBasedStateMachine):
         for call_id in self.produced:
             token = f"<{call_id}=42>"
             record = driver.conversation.ledger.get(call_id)
-            if record is None and call_id in left_out:
+            if call_id in left_out and (record is None or record.known.value == "known"):
                 continue
             if record is not None and record.refusals:
                 # it may have closed a connection, and is not sent again as it is

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from livekit_gemini_resilient.core.effects import SendContent, SendInput
-from livekit_gemini_resilient.core.errors import CallerUnanswered
+from livekit_gemini_resilient.core.errors import CallerUnanswered, MessagesLeftOut
 from livekit_gemini_resilient.core.events import (
     Activity,
     InputPushed,
@@ -92,6 +92,9 @@ def test_a_message_is_left_out_and_the_record_is_as_it_was(code: int) -> None:
     assert "bad" not in driver.server.live.text
     assert "good" in driver.server.live.text
     assert driver.conversation._observed.behaviour.content_at_any_time
+    [error] = [e for e, _ in driver.errors if isinstance(e, MessagesLeftOut)]
+    assert error.ids == {"m1"}
+    assert "1 item(s) of the chat context" in str(error)
 
 
 @CODES
