@@ -29,6 +29,7 @@ from livekit_gemini_resilient.core.events import (
     VoiceDetected,
 )
 from livekit_gemini_resilient.core.suspects import Kind
+from livekit_gemini_resilient.core.turn import TurnTracker
 from livekit_gemini_resilient.options import ResilienceOptions
 
 from .driver import Driver, call, result
@@ -118,7 +119,14 @@ class Hostile(RuleBasedStateMachine):
     @precondition(lambda self: self.is_up)
     @rule(ends=st.booleans())
     def caller_interrupts(self, ends: bool) -> None:
-        self.driver.server.interrupt(self.driver.up or 0, ends=ends)
+        if not ends:
+            self.driver.deliver()
+        if self.is_up:
+            self.driver.server.interrupt(self.driver.up or 0, ends=ends)
+        if self.is_up and not ends:
+            # what follows at once is the rest of what was stopped, and nobody hears it
+            self.driver.deliver()
+            self.driver.elapse(TurnTracker.interrupted_pause)
 
     @precondition(lambda self: self.is_up)
     @rule(count=st.integers(1, 2))
