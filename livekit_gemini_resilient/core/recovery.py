@@ -50,6 +50,10 @@ STABLE = 60.0
 FRAME_REFUSED = frozenset({1007, 1008})
 """Close codes by which the service answers a frame that it does not take (observed)."""
 
+FRAME_INVALID = frozenset({1007, 1009})
+"""Close codes that leave no doubt that a frame was the cause: its bytes (observed), or its size
+(RFC 6455, 7.4.1)."""
+
 _SETUP_REFUSED = frozenset({1007, 1008, 400, 401, 403, 404})
 """Codes on the first dial that no repetition can change; their sources are in the table."""
 

@@ -16,11 +16,8 @@ from .floor import Floor
 from .link import LinkState
 from .parts import Parts
 from .reception import Reception
-from .recovery import FRAME_REFUSED
+from .recovery import FRAME_INVALID, FRAME_REFUSED
 from .suspects import Kind
-
-_INVALID = 1007
-"""Close code by which the service refuses the bytes of a frame (observed)."""
 
 
 class Succession:
@@ -113,8 +110,9 @@ class Succession:
         Returns:
             What follows, and whether it can only have been the caller's audio or video.
         """
-        parts, refused = self._parts, code in FRAME_REFUSED
-        by_result = parts.telling.connection_lost(refused=refused, invalid=code == _INVALID)
+        parts, invalid = self._parts, code in FRAME_INVALID
+        refused = invalid or code in FRAME_REFUSED
+        by_result = parts.telling.connection_lost(refused=refused, invalid=invalid)
         by_input = refused and not by_result and not parts.suspects.any(now=now)
         kind = parts.suspects.connection_lost(refused=refused and not by_result, now=now)
         if kind is not None:

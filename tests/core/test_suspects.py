@@ -18,7 +18,7 @@ from livekit_gemini_resilient.core.suspects import WITHIN, Kind, Suspects
 from .driver import Driver, call, result
 from .test_asking import connected, heard
 
-CODES = pytest.mark.parametrize("code", [1007, 1008])
+CODES = pytest.mark.parametrize("code", [1007, 1008, 1009])
 
 
 def refused_twice(*kinds: Kind) -> Kind | None:

@@ -39,10 +39,16 @@ def test_every_kind_of_a_trap_is_a_kind() -> None:
 
 
 def test_every_fault_is_called_as_the_section_says() -> None:
-    """Coroutine methods are awaited, barriers are asynchronous context managers."""
+    """Coroutine methods are awaited, with what they need; barriers are context managers."""
     [listed] = re.findall(r"Coroutine methods: (.*?)\. ", PROSE)
-    for name in re.findall("`(.*?)`", listed):
-        assert inspect.iscoroutinefunction(getattr(GeminiLiveServer, name)), name
+    for written in re.findall("`(.*?)`", listed):
+        name, _, arguments = written.partition("(")
+        method = getattr(GeminiLiveServer(), name)
+        assert inspect.iscoroutinefunction(method), name
+        parameters = inspect.signature(method).parameters.values()
+        plain = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+        required = [p.name for p in plain if p.default is p.empty]
+        assert required == [a for a in arguments.rstrip(")").split(", ") if a], name
     barriers = re.findall(r"\b(\w+ing_\w+)\(\)", PROSE)
     assert len(barriers) == 3
     for name in barriers:
