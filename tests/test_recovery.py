@@ -21,7 +21,7 @@ from .stack import ANSWER, EVERY, WEATHER, OnCall, connected_client, on_call, ou
 STORY = "Once upon a time there was a fog over London."
 HELLO = [Say("Hello."), Say("Goodbye.")]
 QUICK = APIConnectOptions(max_retry=3, retry_interval=0.05, timeout=10.0)
-SOON = ResilienceOptions(reply_timeout=0.5)
+SOON = ResilienceOptions(reply_timeout=2.0)
 
 
 async def greets(call: OnCall) -> None:
