@@ -160,13 +160,11 @@ class Settings:
         self._why = why
         self._found += tuple(sorted(culprits))
         others = tuple(n for n in (*self._guilty, *self._untried) if n not in new)
-        self._guilty, self._untried = (), (*rest, *others)
+        self._guilty, self._untried = ((), (*rest, *others)) if culprits else (new, others)
         if culprits and rest and again:
             self.state, self._tried = SettingsState.TRYING, rest
-            return
-        if not culprits:
-            self._guilty, self._untried = new, others
-        self.state = SettingsState.SUSPECTED
+        else:
+            self.state = SettingsState.SUSPECTED
 
     def refused_again(self) -> None:
         """So did one with those that had been accepted: it is not the settings."""

@@ -74,15 +74,19 @@ class SetupSession(plugin.RealtimeSession):
         return self._client.aio.live.connect(model=self._opts.model, config=config)
 
     def _settings(self) -> types.LiveConnectConfig:
-        """The setup as it is now, but for the handle and the history.
+        """A copy of the setup as it is now, but for the handle and the history."""
+        return self._build().model_copy(deep=True)
+
+    def _build(self) -> types.LiveConnectConfig:
+        """That setup itself, which stays as it is.
 
         Built once for the same options and tools: that takes about 1 ms per tool, ten times as long
-        as the copy that everybody gets, and a change asks for it up to three times.
+        as a copy, and a change asks for it up to three times.
         """
         if self._built is None or self._built[:2] != (self._opts, self._tools):
             config = self._build_connect_config().model_copy(update={"session_resumption": None})
             self._built = (dataclasses.replace(self._opts), self._tools.copy(), config)
-        return self._built[2].model_copy(deep=True)
+        return self._built[2]
 
     def _leave_out(self, setup: types.LiveConnectConfig, names: frozenset[str]) -> None:
         """Declare a setup's functions but for some."""
@@ -98,7 +102,7 @@ class SetupSession(plugin.RealtimeSession):
     def _why_unusable(self) -> str | None:
         """Why no setup can be made of options, tools and instructions; ``None`` if one can."""
         try:
-            self._settings()
+            self._build()
         except Exception as e:
             return one_line(e)
         return None
