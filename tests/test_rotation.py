@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator
 
@@ -20,6 +21,7 @@ from .stack import (
     EVERY,
     PROFILES,
     WEATHER,
+    OnCall,
     book_table,
     connected_client,
     eventually,
@@ -32,13 +34,11 @@ LENGTH = 0.4
 """Seconds of audio; the gate stands in the first fifth."""
 
 
-@pytest.mark.fault("D2")
-@pytest.mark.parametrize("change", ["voice", "temperature", "tools"])
-@ours_and_plain()
-async def test_a_change_in_mid_sentence_lets_the_model_finish(
-    profile: str, change: str, plain: bool
-) -> None:
-    """The sentence is heard to its end, then the new connection carries the change."""
+@contextlib.asynccontextmanager
+async def in_mid_sentence(
+    profile: str, *, plain: bool = False
+) -> AsyncIterator[tuple[GeminiLiveServer, OnCall, Gate]]:
+    """A story that is heard up to a gate."""
     gate = Gate()
     script = [Say(STORY, audio_seconds=LENGTH, gate=gate, gate_after=2), Say("Goodbye.")]
     async with (
@@ -47,16 +47,32 @@ async def test_a_change_in_mid_sentence_lets_the_model_finish(
     ):
         await server.caller_says("Tell me a story.")
         await asyncio.wait_for(call.speaker.playing.wait(), 10)
+        yield server, call, gate
+
+
+async def finishes(server: GeminiLiveServer, call: OnCall, gate: Gate, *, plain: bool) -> None:
+    """The rest of the story is heard; not before the plugin has closed the socket, if it does."""
+    if plain:
+        await server.until(lambda: server.connections[0].closing, "the close of the socket")
+    gate.open()
+    await call.says_within(STORY)
+    assert call.speaker.heard == pytest.approx(LENGTH)
+
+
+@pytest.mark.fault("D2")
+@pytest.mark.parametrize("change", ["voice", "temperature", "tools"])
+@ours_and_plain()
+async def test_a_change_in_mid_sentence_lets_the_model_finish(
+    profile: str, change: str, plain: bool
+) -> None:
+    """The sentence is heard to its end, then the new connection carries the change."""
+    async with in_mid_sentence(profile, plain=plain) as (server, call, gate):
         if change == "tools":
             await call.add_tool()
         else:
             value = {"voice": "Kore"} if change == "voice" else {"temperature": 0.1}
             call.realtime.update_options(**value)
-        if plain:
-            await server.until(lambda: server.connections[0].closing, "the close of the socket")
-        gate.open()
-        await call.says_within(STORY)
-        assert call.speaker.heard == pytest.approx(LENGTH)
+        await finishes(server, call, gate, plain=plain)
         second = await server.connected(2)
         if change == "tools":
             assert "book_table" in second.declared_tools
@@ -73,20 +89,9 @@ async def test_a_notice_without_a_time_lets_the_model_finish(
     profile: str, notice: dict[str, str], plain: bool
 ) -> None:
     """It waits for the end of the sentence, as a change of the settings does."""
-    gate = Gate()
-    script = [Say(STORY, audio_seconds=LENGTH, gate=gate, gate_after=2), Say("Goodbye.")]
-    async with (
-        GeminiLiveServer(script, profile=profile) as server,
-        on_call(server, plain=plain) as call,
-    ):
-        await server.caller_says("Tell me a story.")
-        await asyncio.wait_for(call.speaker.playing.wait(), 10)
+    async with in_mid_sentence(profile, plain=plain) as (server, call, gate):
         await server.send({"goAway": notice})
-        if plain:
-            await server.until(lambda: server.connections[0].closing, "the close of the socket")
-        gate.open()
-        await call.says_within(STORY)
-        assert call.speaker.heard == pytest.approx(LENGTH)
+        await finishes(server, call, gate, plain=plain)
         await server.connected(2)
         await server.caller_says("Thank you, goodbye.")
         await call.says_within("Goodbye.")
@@ -180,11 +185,7 @@ async def test_a_rotation_waits_for_a_caller_whom_only_livekit_hears(
 
 async def test_what_livekit_makes_of_an_interruption_does_not_pass_for_the_callers_voice() -> None:
     """Without a voice detection of its own it takes our word for it that the caller speaks."""
-    gate = Gate()
-    script = [Say(STORY, audio_seconds=LENGTH, gate=gate, gate_after=2), Say("Goodbye.")]
-    async with GeminiLiveServer(script) as server, on_call(server) as call:
-        await server.caller_says("Tell me a story.")
-        await asyncio.wait_for(call.speaker.playing.wait(), 10)
+    async with in_mid_sentence(PROFILES[0]) as (server, call, _):
         await server.interrupt()
         await call.recorded(lambda: bool(call.said("assistant")), "the end of the message")
         assert call.session.user_state == "speaking"
