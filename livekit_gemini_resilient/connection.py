@@ -168,6 +168,7 @@ class Connection:
             code=wire.failure_code(error) if error else None,
             reason=wire.failure_reason(error) if error else "",
             invalid=invalid,
+            timed_out=isinstance(error, TimeoutError | asyncio.TimeoutError),
             unsent=self._outgoing.take_back(),
         )
 

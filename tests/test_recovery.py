@@ -207,6 +207,28 @@ async def test_a_setup_that_is_never_answered_is_given_up_in_time(
         await call.says_within("Goodbye.")
 
 
+@pytest.mark.fault("E2")
+@ours_and_plain(on=EVERY)
+async def test_a_handle_whose_setup_is_never_answered_is_dropped_at_last(
+    profile: str, plain: bool
+) -> None:
+    """The last dial of the budget goes without it, and is told the history."""
+    options = {} if plain else {"resilience": ResilienceOptions(dial_timeout=2.0)}
+    async with (
+        GeminiLiveServer(HELLO, profile=profile) as server,
+        on_call(server, plain=plain, conn_options=QUICK, **options) as call,
+    ):
+        await greets(call)
+        async with server.holding_dials() as held:
+            await server.drop(1011)
+            await held.reached(QUICK.max_retry, timeout=call.patience)
+        _, *resuming, last = server.connections
+        assert all(each.resumed_from for each in resuming)
+        assert last.resumed_from is None
+        await server.until(lambda: last.knows("Hello?"), "the history", call.patience)
+        await says_goodbye(call, last.number)
+
+
 @pytest.mark.fault("E7")
 @pytest.mark.parametrize("profile", EVERY)
 async def test_a_pong_that_is_late_ends_nothing(profile: str) -> None:

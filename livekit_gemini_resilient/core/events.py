@@ -227,6 +227,8 @@ class ConnectionLost:
     """What the server or the network said about it."""
     invalid: bool = False
     """The setup could not be made; the same settings will fail again."""
+    timed_out: bool = False
+    """Nobody answered the dial, or the setup, in time."""
     unsent: tuple[InputPushed, ...] = ()
     """Realtime input that was handed out and never written, oldest first."""
 

@@ -185,6 +185,7 @@ class Link:
             resumed=self.resumed,
             young=self._opened_at is None or alive < self._young,
             opened=self._opened_at is not None,
+            timed_out=event.timed_out,
             settling=self.state is LinkState.SETTLING,
             new_settings=self._opened_at is None
             and (event.invalid or self.settings.are_new(self.number)),

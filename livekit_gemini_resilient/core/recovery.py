@@ -11,6 +11,7 @@ the same with a caller's handle      FRESH    an expired handle looks like that;
 first dial, HTTP 400, 401, 403, 404  FATAL    bad key, path or model (HTTP semantics)
 handle offered, closed at once       FRESH    1007 on a rejected resume (observed, one report)
 handle taken, cut at once, again     FRESH    inferred: a network would hardly do that twice
+handle offered, no answer, last try  FRESH    bound: a setup may never be answered (observed)
 handle offered, HTTP status          RETRY    the dial ended before the handle was sent (protocol)
 closed for responses that settle     RETRY    inferred: it was our frame, not the handle
 any other close, time-out or abort   RETRY    with the handle that is left, if any; what was written
@@ -98,6 +99,8 @@ class Failure:
     """It lived for less than ``YOUNG`` seconds, or was never opened."""
     opened: bool = True
     """The server answered its setup."""
+    timed_out: bool = False
+    """Nobody answered the dial, or the setup, in time."""
     settling: bool = False
     """It was being told of exchanges that another connection left open."""
     new_settings: bool = False
@@ -129,13 +132,17 @@ def judge(failure: Failure, *, attempts: int, max_retry: int) -> Verdict:
         return Verdict.FATAL
     if failure.settling and failure.code in FRAME_REFUSED:
         return Verdict.RETRY
-    return Verdict.FRESH if _tells_against_handle(failure, attempts) else Verdict.RETRY
+    last = attempts == max_retry
+    return Verdict.FRESH if _tells_against_handle(failure, attempts, last) else Verdict.RETRY
 
 
-def _tells_against_handle(failure: Failure, attempts: int) -> bool:
+def _tells_against_handle(failure: Failure, attempts: int, last: bool) -> bool:
     """Whether a connection that was dialed with a handle may have failed because of it."""
     if not (failure.resumed and failure.young):
         return False
+    if failure.timed_out:
+        # so does a dead network: the handle goes when nothing else is left to try
+        return last and attempts > 1
     if failure.code is None:
         return failure.opened and attempts > 1
     return failure.code >= _CLOSE_CODES

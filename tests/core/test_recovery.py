@@ -19,10 +19,17 @@ def failure(
     resumed: bool = False,
     young: bool = False,
     opened: bool = True,
+    timed_out: bool = False,
 ) -> Failure:
     """An ordinary failure of a connection in mid-conversation, but for what is given."""
     return Failure(
-        code=code, invalid=invalid, first=first, resumed=resumed, young=young, opened=opened
+        code=code,
+        invalid=invalid,
+        first=first,
+        resumed=resumed,
+        young=young,
+        opened=opened,
+        timed_out=timed_out,
     )
 
 
@@ -85,10 +92,19 @@ def test_a_second_abort_does() -> None:
     assert verdict(seen, attempts=2) is Verdict.FRESH
 
 
-def test_no_number_of_dials_into_a_dead_network_does() -> None:
+def test_no_number_of_dials_that_nobody_takes_does() -> None:
     """The server never saw the handle."""
     seen = failure(None, resumed=True, young=True, opened=False)
     assert [verdict(seen, attempts=n) for n in (1, 2, 3)] == [Verdict.RETRY] * 3
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_the_last_dial_after_setups_without_an_answer_goes_without_the_handle(first: bool) -> None:
+    """E2: it may be the network, and it may be the handle, and nothing else is left to try."""
+    seen = failure(None, first=first, resumed=True, young=True, opened=False, timed_out=True)
+    verdicts = [verdict(seen, attempts=n) for n in (1, 2, 3, 4)]
+    assert verdicts == [Verdict.RETRY, Verdict.RETRY, Verdict.FRESH, Verdict.FATAL]
+    assert judge(seen, attempts=1, max_retry=1) is Verdict.RETRY
 
 
 def test_a_connection_that_lived_tells_nothing_against_its_handle() -> None:
