@@ -7,8 +7,8 @@ the calls in the chat context.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -33,6 +33,7 @@ class Listener:
     """The call that it takes part in."""
     is_over: bool = False
     """The call has ended; the ``AgentSession`` may begin another."""
+    _heard: dict[Any, Callable[[Any], None]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, callback: Callable[..., Any] | None) -> Listener | None:
@@ -41,16 +42,26 @@ class Listener:
         agent, agent_session = getattr(activity, "agent", None), getattr(activity, "session", None)
         if not isinstance(agent, Agent) or not isinstance(agent_session, AgentSession):
             return None
-        listener = cls(agent, agent_session)
-        agent_session.on("close", listener._end)
-        if agent_session not in _watched:
-            _watched.add(agent_session)
-            agent_session.on("close", lambda _: _owed.call_ended(agent_session))
-        return listener
+        return cls(agent, agent_session)
+
+    def join(self, hear: Mapping[Any, Callable[[Any], None]]) -> None:
+        """The agent takes generations from now on.
+
+        Args:
+            hear: What to do at events of the call, until ``leave``.
+        """
+        call = self.agent_session
+        self._heard = {"close": self._end, **hear}
+        for event, callback in self._heard.items():
+            call.on(event, callback)
+        if call not in _watched:
+            _watched.add(call)
+            call.on("close", lambda _: _owed.call_ended(call))
 
     def leave(self) -> None:
         """The agent takes no more of them; a call may see many agents, and keeps none of them."""
-        self.agent_session.off("close", self._end)
+        for event, callback in self._heard.items():
+            self.agent_session.off(event, callback)
 
     @property
     def is_replaced(self) -> bool:

@@ -227,8 +227,12 @@ class RealtimeSession(PluginSession):
             if self._listener is not None:
                 self._listener.leave()
             self._listener = listener
-            listener.agent_session.on("conversation_item_added", self._item_added)
-            listener.agent_session.on("user_state_changed", self._user_state_changed)
+            listener.join(
+                {
+                    "conversation_item_added": self._item_added,
+                    "user_state_changed": self._user_state_changed,
+                }
+            )
             self._receive(AudienceChanged(handed_over=listener.take()))
         return listening
 
@@ -247,9 +251,7 @@ class RealtimeSession(PluginSession):
 
     async def _close(self) -> None:
         if self._listener is not None:
-            self._listener.agent_session.off("conversation_item_added", self._item_added)
             self._listener.leave()
-            self._listener.agent_session.off("user_state_changed", self._user_state_changed)
         await self._stop_main_task()
         self._feed.stop()
         self._replies.fail_all(_CLOSED)

@@ -78,6 +78,7 @@ class Succession:
             return []
         waits = link.settings.tools_block
         out = self._reception.show(parts.turn.connection_lost(model_waits=waits), now=now)
+        # transitions that were held back run all the same, in a generation that ends here as well
         out += self._reception.let_go(now=now)
         out += self._reception.show(parts.turn.connection_lost(model_waits=waits), now=now)
         self._learn_from(event)
