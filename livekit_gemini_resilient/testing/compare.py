@@ -1,7 +1,8 @@
 """Holds a profile against a recording: the same client frames, and is the answer of one shape?
 
 Compared are keys, the order of messages, which fields share one, the styles of ids, MIME types and
-flags; not words, numbers or audio. How often a chunk of speech is repeated does not count.
+flags; not words, numbers or audio. How often a chunk of speech or an empty ``serverContent`` is
+repeated does not count, nor do messages without a field, which some families strew in.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ _ID_STYLES = {
 }
 
 _IDS = frozenset({"id", "ids", "newHandle", "sessionId"})
-_COMPARED_STRINGS = frozenset({"mimeType", "role", "turnCompleteReason", "interactionStatus"})
+_COMPARED_STRINGS = frozenset(
+    {"mimeType", "role", "type", "turnCompleteReason", "interactionStatus"}
+)
 _USER_DATA = frozenset({"args", "response"})
 _SPEECH = frozenset({"modelTurn", "outputTranscription", "inputTranscription"})
 
@@ -81,11 +84,12 @@ async def compare(path: Path, profile: Profile) -> Comparison:
 
 
 def shapes(messages: Iterable[Message]) -> list[str]:
-    """Return a line per message; runs of speech, also alternating ones, count once and end in
-    `` +``."""
+    """Return a line per message that has a field; runs of speech, also alternating ones, count once
+    and end in `` +``."""
     lines: list[str] = []
-    for message in messages:
-        speech = bool(_SPEECH & (message.get("serverContent") or {}).keys())
+    for message in filter(None, messages):
+        content = message.get("serverContent")
+        speech = content == {} or bool(_SPEECH & (content or {}).keys())
         lines.append(json.dumps(_shape(message), sort_keys=True) + (" +" if speech else ""))
         for width in (1, 2):
             run = lines[-2 * width :]

@@ -69,14 +69,23 @@ class Dialect:
     def opening(self) -> list[Message]:
         """Return what precedes the first content of a turn."""
         if self._profile.opening == "empty_content":
-            return [_content()]
+            return [*self.blank(), _content()]
         if self._profile.opening == "empty_transcription" and self._transcribes:
             return [self.empty_transcription()]
         return []
 
+    def blank(self) -> list[Message]:
+        """Return what comes before a message of the model's and says nothing."""
+        return [{}] if self._profile.blank_messages else []
+
+    @property
+    def counts_thoughts(self) -> bool:
+        """Whether thoughts appear in the usage."""
+        return self._profile.thoughts != "none"
+
     def thought(self, summary: str) -> list[Message]:
         """Return a thought summary, a block of its own, if the family sends them."""
-        if not (summary and self._profile.thoughts):
+        if not summary or self._profile.thoughts != "sent":
             return []
         return [self._model_turn({"text": summary, "thought": True})]
 
@@ -138,7 +147,7 @@ class Dialect:
         return _content(generationComplete=True)
 
     def interrupted(self) -> Message:
-        """Return the notice of an interruption (observed: a message of its own)."""
+        """Return the notice of an interruption, a message of its own."""
         return _content(interrupted=True)
 
     def turn_complete(self, usage: Message | None, *, in_progress: bool) -> Message:
@@ -205,11 +214,21 @@ class Dialect:
         return {"toolCallCancellation": {"ids": [call.id for call in calls if call.id]}}
 
     def heard(self, text: str) -> list[Message]:
-        """Return the caller's words as incremental transcription; each piece starts with a space
-        and none is marked finished."""
+        """Return the caller's words as transcription; none is marked finished."""
         words = text.split()
-        groups = [words[i : i + _WORDS_PER_PIECE] for i in range(0, len(words), _WORDS_PER_PIECE)]
-        return [_content(inputTranscription={"text": " " + " ".join(group)}) for group in groups]
+        if self._profile.hears == "at_once":
+            pieces = [" ".join(words)] if words else []
+        else:
+            starts = range(0, len(words), _WORDS_PER_PIECE)
+            pieces = [" " + " ".join(words[i : i + _WORDS_PER_PIECE]) for i in starts]
+        return [_content(inputTranscription={"text": piece}) for piece in pieces]
+
+    def voice_activity(self, change: Literal["START", "END"]) -> list[Message]:
+        """Return what says that the caller begins to speak, or has finished."""
+        activity = {"voiceActivity": {"type": f"ACTIVITY_{change}", "audioOffset": "0s"}}
+        if self._profile.voice_activity == "never":
+            return []
+        return [activity if self._profile.voice_activity == "alone" else {**_content(), **activity}]
 
     def handle(self, handle: str) -> Message:
         """Return a usable handle."""

@@ -83,12 +83,16 @@ class Intake:
 
     def caller_says(self, text: str, *, infer: bool) -> None:
         """The caller speaks; see `GeminiLiveServer.caller_says`."""
+        if not self._manual:
+            self._send(*self._dialect.voice_activity("START"))
         if self.model.generating and self._barge_in:
             self.model.interrupt()
         self._end_waiting()
         self._initial_history = False
         if self._transcribes_input:
             self._transcribe(text)
+        if not self._manual:
+            self._send(*self._dialect.voice_activity("END"))
         if self._manual:
             self._said.append(Entry("user", text))
         elif self._swallowed("the caller's words"):

@@ -235,6 +235,8 @@ class Link:
         self.intake = Intake(self._service, self.record, self.send)
         self.record.accepted = True
         self.send(setup_complete(self._service.profile))
+        if self._service.profile.handle_after_setup:
+            self.intake.model.issue_handle()
         self.intake.model.restore(self._pending)
         self._limit_lifetime()
 

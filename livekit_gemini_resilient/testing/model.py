@@ -292,7 +292,7 @@ class ScriptedModel:
     def _utter(self, piece: Piece, reply: Reply) -> None:
         reply.text += piece.text
         self._turn.speak(piece.audio)
-        self._send(piece.message)
+        self._send(*self._dialect.blank(), piece.message)
 
     def _issue(self, step: Call | Calls) -> None:
         self._send(*self._dialect.thought(step.thought))

@@ -32,7 +32,7 @@ class Profile:
     """``mimeType`` of 24 kHz mono s16le audio; Vertex names no rate (recorded)."""
 
     model_role: bool = False
-    """Whether ``modelTurn`` carries ``role: "model"`` (recorded on Vertex)."""
+    """Whether ``modelTurn`` carries ``role: "model"`` (recorded on Vertex and 3.8)."""
 
     session_id: bool = False
     """Whether ``setupComplete`` carries a ``sessionId`` (recorded on Vertex)."""
@@ -48,8 +48,22 @@ class Profile:
     """How transcript and audio share messages: each on its own, interleaved; together in one; or
     the whole transcript, closed by ``finished``, ahead of the audio (recorded)."""
 
-    thoughts: bool = False
-    """Whether a thought summary is sent when a step has one (recorded on 2.5)."""
+    hears: Literal["in_pieces", "at_once"] = "in_pieces"
+    """How the caller's words are transcribed: in pieces that begin with a space (recorded on 2.5),
+    or in one without (recorded on 3.1 and 3.8)."""
+
+    voice_activity: Literal["never", "alone", "with_content"] = "never"
+    """Whether ``voiceActivity`` says when the caller begins to speak, and has finished, and whether
+    an empty ``serverContent`` comes with it (recorded: alone on 3.8, where it was missing in
+    September 2026; with one on 3.1). Under manual activity detection none does (inferred)."""
+
+    blank_messages: bool = False
+    """Whether messages without a field come in between (recorded on 3.8, before most messages of
+    speech; the simulator sends one before each)."""
+
+    thoughts: Literal["none", "counted", "sent"] = "none"
+    """What becomes of a step's thought: its tokens are counted in the usage (recorded on 3.8), and
+    a summary of it is sent as well (recorded on 2.5)."""
 
     grounding_metadata: bool = False
     """Whether ``turnComplete`` comes with an empty ``groundingMetadata`` (recorded on Vertex)."""
@@ -92,6 +106,10 @@ class Profile:
 
     tool_round: Literal["one_turn", "two_turns"] = "one_turn"
     """Whether the answered turn speaks itself, or ends empty and a second one speaks (recorded)."""
+
+    handle_after_setup: bool = False
+    """Whether a handle follows ``setupComplete``, also if the setup asked for no resumption
+    (recorded on 3.8). It covers what the connection was resumed from, and nothing else."""
 
     handle_after_turn: bool = True
     """Whether a handle follows each ``turnComplete`` (observed on Vertex; inferred for others)."""
@@ -195,7 +213,7 @@ _2_5 = Profile(
     api="gemini",
     call_ids="function-call-N",
     audio_mime="audio/pcm;rate=24000",
-    thoughts=True,
+    thoughts="sent",
 )
 
 _3_1 = Profile(
@@ -205,6 +223,8 @@ _3_1 = Profile(
     audio_mime="audio/pcm;rate=24000",
     opening="empty_content",
     speech="bundled",
+    hears="at_once",
+    voice_activity="with_content",
     other_behavior="ignored",
     handle_after_tool_response="always",
     not_resumable="flag",
@@ -233,6 +253,11 @@ _VERTEX_2_5 = Profile(
 _3_8 = replace(
     _3_1,
     label="gemini-3.8-live",
+    model_role=True,
+    voice_activity="alone",
+    blank_messages=True,
+    thoughts="counted",
+    handle_after_setup=True,
     default_behavior="NON_BLOCKING",
     other_behavior="honoured",
     responses_wait_for_caller=True,
@@ -241,7 +266,8 @@ _3_8 = replace(
     unanswered_setup=frozenset(),
     foreign_response="swallow",
 )
-# No frames of 3.8 have been published: form and order of its messages are those of 3.1 (inferred).
+# Spoken and typed turns of 3.8-live are recorded. No frame of a tool call, of a handle after a turn
+# or of extended thinking is known: there the form of messages is that of 3.1 (inferred).
 
 _3_8_THINKING = replace(
     _3_8,

@@ -23,6 +23,10 @@ _NO_RECORDING = (
 )
 
 
+_THOUGHT = "Hmm."
+"""Stands for thoughts that were counted and not sent, as on 3.8."""
+
+
 class Exchange(NamedTuple):
     """Frames that the client sent in a row, and what the service sent before the next one."""
 
@@ -129,8 +133,11 @@ def script_of(received: Iterable[Message], profile: Profile) -> list[Step]:
             heard, called = _Heard(), True
         if content.get("turnComplete"):
             if heard.text or heard.chunks:
+                counted = "thoughtsTokenCount" in message.get("usageMetadata", {})
+                unsent = _THOUGHT if counted and profile.thoughts == "counted" else ""
+                thought = heard.thought or unsent
                 seconds = heard.chunks * CHUNK_SECONDS
-                steps.append(Say(heard.text, audio_seconds=seconds, thought=heard.thought))
+                steps.append(Say(heard.text, audio_seconds=seconds, thought=thought))
             elif not (called and profile.tool_round == "two_turns"):
                 steps.append(Silence(usage="usageMetadata" in message))
             heard, called = _Heard(), False

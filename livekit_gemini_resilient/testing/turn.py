@@ -60,8 +60,8 @@ class Turn:
         self._calls += calls
 
     def think(self, summary: str) -> None:
-        """Count a thought, if the family sends it."""
-        if self._dialect.thought(summary):
+        """Count a thought, if the family does."""
+        if self._dialect.counts_thoughts:
             self._thoughts += len(summary.split())
 
     def usage(self, context: Iterable[Entry]) -> Message:

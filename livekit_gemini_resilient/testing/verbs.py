@@ -24,12 +24,11 @@ class Verbs(Judge):
     ) -> None:
         """Let the caller say something, as server-side activity detection hears it.
 
-        Sends the words as ``inputTranscription`` in pieces, the first with a leading space
-        (recorded), if the setup asked for it; then the model answers. If it was speaking it is
-        interrupted first (documented), unless the setup says ``NO_INTERRUPTION``; while a
-        blocking call is open the words wait for the end of the turn (inferred), or cancel it
-        (documented for 3.8). Under manual activity detection
-        the answer comes at ``activityEnd``.
+        Sends the words as ``inputTranscription`` (recorded; the profile says in which form), if the
+        setup asked for it; then the model answers. If it was speaking it is interrupted first
+        (recorded on 2.5), unless the setup says ``NO_INTERRUPTION``; while a blocking call is open
+        the words wait for the end of the turn (inferred), or cancel it (documented for 3.8). Under
+        manual activity detection the answer comes at ``activityEnd``.
 
         Args:
             text: the words.
@@ -43,8 +42,9 @@ class Verbs(Judge):
     ) -> None:
         """Let the caller barge in: ``interrupted``, then ``turnComplete``.
 
-        Real (observed, documented): ``interrupted`` is a message of its own, and no
-        ``generationComplete`` follows. It may also arrive while the model is idle. Calls stay open.
+        Real: each is a message of its own (recorded on 2.5, after ``generationComplete``), and no
+        ``generationComplete`` follows (observed, documented). ``interrupted`` may also arrive while
+        the model is idle (observed). Calls stay open.
 
         Args:
             turn_complete: whether ``turnComplete`` follows; it was seen to be late or missing.

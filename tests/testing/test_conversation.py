@@ -165,7 +165,7 @@ async def test_realtime_text_is_answered_and_echoed_where_the_family_does(dial: 
         client = await dial(server)
         await client.send({"realtime_input": {"text": "hello there"}})
         messages = await client.turn()
-    assert messages[0]["serverContent"] == {"inputTranscription": {"text": " hello there"}}
+    assert messages[0]["serverContent"] == {"inputTranscription": {"text": "hello there"}}
     assert server.replies[0].trigger == "realtime_text"
 
 

@@ -20,9 +20,11 @@ RECORDINGS = {
     "2.5-native-audio": HERE / "round.separate.yaml",
     "3.1-flash-live": HERE / "round.bundled.yaml",
     "vertex-live-2.5": HERE / "round.two_turns.yaml",
+    "3.8-live": HERE / "spoken.bundled.yaml",
 }
 
 
+@pytest.mark.parametrize("profile", RECORDINGS)
 async def test_a_recording_agrees_with_the_profile_of_its_family(profile: str) -> None:
     """The same client frames get an answer of the same shape."""
     comparison = await compare(RECORDINGS[profile], PROFILES[profile])
