@@ -13,6 +13,7 @@ import pytest
 
 from livekit_gemini_resilient.testing import PROFILES, GeminiLiveServer
 from livekit_gemini_resilient.testing.command import main
+from livekit_gemini_resilient.testing.verbs import Verbs
 
 ROOT = Path(__file__).parents[2]
 _, _, _REST = (ROOT / "README.md").read_text().partition("\n## Test your own agent\n")
@@ -50,9 +51,15 @@ def test_every_fault_is_called_as_the_section_says() -> None:
         required = [p.name for p in plain if p.default is p.empty]
         assert required == [a for a in arguments.rstrip(")").split(", ") if a], name
     barriers = re.findall(r"\b(\w+ing_\w+)\(\)", PROSE)
-    assert len(barriers) == 3
+    assert len(barriers) == 4
     for name in barriers:
         assert isinstance(getattr(GeminiLiveServer(), name)(), AbstractAsyncContextManager), name
+
+
+def test_every_verb_is_named() -> None:
+    """None is known to readers of the code only."""
+    verbs = [name for name in vars(Verbs) if not name.startswith("_")]
+    assert [name for name in verbs if not re.search(rf"\b{name}\b", SECTION)] == []
 
 
 def test_every_command_of_the_section_can_be_run(
