@@ -46,6 +46,7 @@ def read(message: types.LiveServerMessage, session: PluginSession, connection: i
         removed_functions=session._removed_functions,
         cancelled=tuple(cancellation.ids or ()) if cancellation else (),
         cancels_unnamed=cancellation is not None and not cancellation.ids,
+        caller_speaks=_caller_speaks(message.voice_activity),
         interrupted=bool(content.interrupted),
         generation_complete=bool(content.generation_complete),
         turn_complete=bool(content.turn_complete),
@@ -55,6 +56,13 @@ def read(message: types.LiveServerMessage, session: PluginSession, connection: i
         time_left=_seconds(message.go_away.time_left) if message.go_away else None,
         usage=message.usage_metadata,
     )
+
+
+def _caller_speaks(activity: types.VoiceActivity | None) -> bool | None:
+    kind = activity.voice_activity_type if activity else None
+    if kind not in (types.VoiceActivityType.ACTIVITY_START, types.VoiceActivityType.ACTIVITY_END):
+        return None
+    return kind is types.VoiceActivityType.ACTIVITY_START
 
 
 def _audio(content: types.LiveServerContent) -> tuple[bytes, ...]:

@@ -256,10 +256,10 @@ class OnCall:
         await asyncio.sleep(0)
 
     async def becomes_resumable(self) -> None:
-        """Wait until the session has a handle, and so has read all that came before it."""
+        """Wait until the session has the newest handle, and so has read all that came before it."""
 
         async def resumable() -> None:
-            while self.realtime.session_resumption_handle is None:  # noqa: ASYNC110, no event tells
+            while not has_newest_handle(self.realtime, self.server):  # noqa: ASYNC110, no event tells
                 await asyncio.sleep(0)
 
         await asyncio.wait_for(resumable(), 10)
@@ -308,6 +308,12 @@ def _watch_delivery(call: OnCall) -> None:
             await call.after_delivery()
 
     realtime.update_chat_ctx = update_chat_ctx
+
+
+def has_newest_handle(session: Any, server: GeminiLiveServer) -> bool:
+    """Whether a session has read the last handle of its server, and so all that came before."""
+    issued = [handle for connection in server.connections for handle in connection.handles]
+    return issued[-1:] == [session.session_resumption_handle]
 
 
 async def connected_client(realtime: Any) -> None:

@@ -29,7 +29,7 @@ async def test_a_resumed_connection_is_not_told_what_its_handle_covers(
     ):
         await server.caller_says("My name is Ada.")
         await call.says_within("Hello, Ada.")
-        await server.until(lambda: call.realtime.session_resumption_handle, "a handle")
+        await call.becomes_resumable()
         await call.add_tool()
         second = await server.connected(2)
         await server.caller_says("Goodbye.")

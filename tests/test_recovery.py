@@ -16,7 +16,16 @@ from livekit_gemini_resilient.testing import PROFILES as SIMULATED
 from livekit_gemini_resilient.testing import Call, Gate, GeminiLiveServer, Profile, Say
 
 from .direct import connected
-from .stack import ANSWER, EVERY, WEATHER, OnCall, connected_client, on_call, ours_and_plain
+from .stack import (
+    ANSWER,
+    EVERY,
+    WEATHER,
+    OnCall,
+    connected_client,
+    has_newest_handle,
+    on_call,
+    ours_and_plain,
+)
 
 STORY = "Once upon a time there was a fog over London."
 HELLO = [Say("Hello."), Say("Goodbye.")]
@@ -499,9 +508,10 @@ async def test_a_handle_that_has_expired_is_dropped(profile: str) -> None:
     ):
         await server.caller_says("Hello?")
         await server.replied()
-        await direct.until(lambda: direct.session.session_resumption_handle, "a handle")
+        await direct.until(lambda: has_newest_handle(direct.session, server), "the handle")
         direct.session.update_options(voice="Kore")
         await direct.until(lambda: direct.reconnected, "a reconnect")
+        await server.until(lambda: server.connections[-1].knows("Hello?"), "the history")
         await server.caller_says("Goodbye.")
         await server.replied(2)
         assert server.replies[-1].knew("Hello?")

@@ -25,6 +25,7 @@ from .stack import (
     book_table,
     connected_client,
     eventually,
+    has_newest_handle,
     on_call,
     ours_and_plain,
 )
@@ -183,6 +184,33 @@ async def test_a_rotation_waits_for_a_caller_whom_only_livekit_hears(
         assert len(server.connections) == 2
 
 
+@pytest.mark.fault("D9")
+@ours_and_plain(on=EVERY)
+async def test_a_rotation_waits_for_a_caller_whose_voice_the_server_reports(
+    profile: str, plain: bool
+) -> None:
+    """It says so before it has transcribed anything."""
+    script = [Say("Hello."), Say("Goodbye.")]
+    async with (
+        GeminiLiveServer(script, profile=profile) as server,
+        on_call(server, plain=plain) as call,
+    ):
+        await server.send({"voiceActivity": {"type": "ACTIVITY_START"}})
+        await server.issue_handle()
+        await call.becomes_resumable()
+        call.realtime.update_options(voice="Kore")
+        assert not call.realtime._session_should_close.is_set()
+        await server.caller_says("Hello?")
+        await server.send({"voiceActivity": {"type": "ACTIVITY_END"}})
+        await call.says_within("Hello.")
+        assert server.replies[0].connection == 1
+        second = await server.connected(2)
+        assert "Kore" in str(second.setup)
+        await server.caller_says("Thank you, goodbye.")
+        await call.says_within("Goodbye.")
+        assert len(server.connections) == 2
+
+
 async def test_what_livekit_makes_of_an_interruption_does_not_pass_for_the_callers_voice() -> None:
     """Without a voice detection of its own it takes our word for it that the caller speaks."""
     async with in_mid_sentence(PROFILES[0]) as (server, call, _):
@@ -207,7 +235,7 @@ async def test_the_old_socket_has_ended_before_the_conversation_is_resumed(profi
     ):
         await server.caller_says("Hello?")
         await server.replied()
-        await direct.until(lambda: direct.session.session_resumption_handle, "a handle")
+        await direct.until(lambda: has_newest_handle(direct.session, server), "the handle")
         # the server never answers the closing handshake: it is cut short, not waited out
         async with server.holding_closes():
             direct.session.update_options(voice="Kore")

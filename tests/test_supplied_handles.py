@@ -34,7 +34,7 @@ async def earlier(server: GeminiLiveServer, *, plain: bool) -> str:
     async with on_call(server, plain=plain) as call:
         await server.caller_says("Hello?")
         await call.says_within("Hello.")
-        await server.until(lambda: call.realtime.session_resumption_handle, "a handle")
+        await call.becomes_resumable()
         return str(call.realtime.session_resumption_handle)
 
 

@@ -1,16 +1,27 @@
-"""Is the caller speaking, as far as anybody here can hear?
+"""Is the caller speaking, as far as anybody can hear?
 
 The server reports words some time after they were said. LiveKit's own voice detection, where the
-``AgentSession`` has any, knows earlier: a connection that is replaced in the meantime would split
-the utterance, or part it from its answer. Evidence from here holds a rotation and nothing else,
-and not without end, since a noise may pass for speech.
+``AgentSession`` has any, and the ``voiceActivity`` of some servers know earlier: a connection that
+is replaced in the meantime would split the utterance, or part it from its answer. Evidence from
+here holds a rotation and nothing else, and not without end, since a noise may pass for speech.
 """
 
 from __future__ import annotations
 
+from enum import Enum
+
 HEARD_GRACE = 2.0
 """Seconds after the end of speech in which its words, or the answer, may arrive. Servers wait for
 0.5 to 2 s of silence before they take an utterance for finished."""
+
+
+class Ear(Enum):
+    """Who hears the caller."""
+
+    FRAMEWORK = "framework"
+    """LiveKit's voice detection."""
+    SERVER = "server"
+    """The server's, on the present connection."""
 
 
 class Caller:
@@ -23,7 +34,7 @@ class Caller:
 
     def __init__(self, *, patience: float) -> None:
         self._patience = patience
-        self._speaking = False
+        self._heard_by: set[Ear] = set()
         self._until: float | None = None
         self._at_most = 0.0
 
@@ -37,19 +48,20 @@ class Caller:
         """When that is over at the latest, in loop seconds; ``None`` if it is."""
         return self._until
 
-    def detected(self, *, speaking: bool, now: float) -> None:
-        """The voice detection says that the caller speaks, or does not."""
-        if speaking and not self._speaking:
+    def detected(self, ear: Ear, *, speaking: bool, now: float) -> None:
+        """A voice detection says that the caller speaks, or does not."""
+        before = bool(self._heard_by)
+        (self._heard_by.add if speaking else self._heard_by.discard)(ear)
+        if self._heard_by and not before:
             if self._until is None:
                 self._at_most = now + self._patience
             self._until = self._at_most
-        elif self._speaking and not speaking and self._until is not None:
+        elif before and not self._heard_by and self._until is not None:
             self._until = min(self._until, now + HEARD_GRACE)
-        self._speaking = speaking
 
     def answered(self) -> None:
         """The model speaks: what had been said has been heard."""
-        if not self._speaking:
+        if not self._heard_by:
             self._until = None
 
     def advance(self, *, now: float) -> None:

@@ -21,6 +21,7 @@ from dataclasses import replace
 from ..options import ResilienceOptions
 from . import evidence
 from .behaviour import Observed
+from .caller import Ear
 from .changes import Changes
 from .effects import (
     Effect,
@@ -237,7 +238,7 @@ class Conversation:
                 listens = self.link.state is LinkState.OPEN and not self._floor.holds_input
                 self.uplink.push(event, at_once=listens)
             case VoiceDetected(speaking=speaking):
-                self._caller.detected(speaking=speaking, now=now)
+                self._caller.detected(Ear.FRAMEWORK, speaking=speaking, now=now)
 
     def _audience_changed(self, event: AudienceChanged, now: float) -> None:
         for call, result in event.handed_over:

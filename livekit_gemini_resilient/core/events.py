@@ -163,6 +163,8 @@ class ServerFrame:
     """Ids of calls that the server no longer wants answered."""
     cancels_unnamed: bool = False
     """It wants no answer to the calls that came without an id."""
+    caller_speaks: bool | None = None
+    """Whether the caller begins to speak, or has finished; ``None`` if it says nothing of that."""
     interrupted: bool = False
     """The server stopped its own generation."""
     generation_complete: bool = False

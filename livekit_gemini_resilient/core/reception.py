@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from . import wording
+from .caller import Ear
 from .effects import Effect, ReportUsage
 from .events import ServerFrame, ToolCall, ToolResult
 from .link import LinkState
@@ -40,6 +41,8 @@ class Reception:
         parts.suspects.frame_received()
         parts.link.settings.frame_received()
         out = self.show(parts.turn.receive(self._stripped(frame, now), now=now), now=now)
+        if frame.caller_speaks is not None:
+            parts.caller.detected(Ear.SERVER, speaking=frame.caller_speaks, now=now)
         parts.ledger.in_order(frame.calls)
         self._cancelled(frame)
         if frame.handle is not None and not parts.history.is_replaced:

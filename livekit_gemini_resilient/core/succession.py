@@ -9,6 +9,7 @@ whether another is dialed, is decided in ``link``.
 from __future__ import annotations
 
 from . import evidence
+from .caller import Ear
 from .effects import Effect, Outcome, ReportError, ReportOutcome
 from .errors import MessagesLeftOut
 from .events import Connected, ConnectionLost, RestartCause, SetupBuilt
@@ -86,6 +87,7 @@ class Succession:
         out += blamed
         evidence.connection_closed(parts.ledger, link.number)
         parts.asking.connection_lost()
+        parts.caller.detected(Ear.SERVER, speaking=False, now=now)
         parts.uplink.connection_lost(event.unsent, refused=by_input)
         parts.requests.ride_on(parts.uplink.asks)
         out += link.lost(event, now=now)

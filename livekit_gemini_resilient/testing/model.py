@@ -178,6 +178,7 @@ class ScriptedModel:
             self.calls.open,
             self._service.journal.now(),
         )
+        self._connection.handles.append(handle)
         self._send(self._dialect.handle(handle))
         return handle
 

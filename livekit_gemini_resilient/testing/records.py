@@ -208,6 +208,9 @@ class Connection:
     restored: int = 0
     """How many entries of the context the handle restored."""
 
+    handles: list[str] = field(default_factory=list)
+    """Every handle issued on it."""
+
     poisoned: bool = False
     """Whether the handle was poisoned: the model hears, and never speaks."""
 

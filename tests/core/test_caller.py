@@ -1,4 +1,4 @@
-"""Whether the caller speaks, as far as LiveKit's own voice detection knows."""
+"""Whether the caller speaks, as far as LiveKit's own voice detection and the server's know."""
 
 from __future__ import annotations
 
@@ -110,3 +110,62 @@ def test_a_notice_leaves_no_more_time_than_it_says() -> None:
     assert driver.closing is None
     driver.elapse(0.1)
     assert driver.closing == 1
+
+
+def hears(driver: Driver, speaks: bool, *, connection: int = 1) -> None:
+    """The server says that the caller begins to speak, or has finished."""
+    driver.feed(ServerFrame(connection=connection, caller_speaks=speaks))
+
+
+def test_the_voice_activity_of_a_server_holds_a_rotation_too() -> None:
+    """It comes before the words do."""
+    driver = Driver()
+    driver.feed(ContextUpdated(items=()))
+    driver.connect()
+    hears(driver, True)
+    driver.request_restart(RestartCause.OPTIONS)
+    driver.elapse(3.0)
+    assert driver.closing is None
+    hears(driver, False)
+    driver.elapse(HEARD_GRACE - 0.1)
+    assert driver.closing is None
+    driver.elapse(0.1)
+    assert driver.closing == 1
+
+
+@pytest.mark.parametrize("first", ["framework", "server"])
+def test_a_caller_has_finished_when_nobody_hears_any_more(first: str) -> None:
+    """The two do not agree to the moment."""
+    driver = speaking()
+    hears(driver, True)
+    if first == "framework":
+        driver.feed(VoiceDetected(speaking=False))
+    else:
+        hears(driver, False)
+    driver.elapse(HEARD_GRACE + 1.0)
+    assert driver.closing is None
+    if first == "framework":
+        hears(driver, False)
+    else:
+        driver.feed(VoiceDetected(speaking=False))
+    driver.elapse(HEARD_GRACE)
+    assert driver.closing == 1
+
+
+def test_what_a_lost_connection_heard_is_not_heard_on_the_next() -> None:
+    """Its end of speech never comes."""
+    driver = Driver()
+    driver.feed(ContextUpdated(items=()))
+    driver.connect()
+    hears(driver, True)
+    driver.lose()
+    driver.connect()
+    driver.request_restart(RestartCause.OPTIONS)
+    driver.elapse(HEARD_GRACE)
+    assert driver.closing == 2
+    driver.finish_close()
+    driver.connect()
+    hears(driver, True, connection=3)
+    driver.request_restart(RestartCause.OPTIONS)
+    driver.elapse(3.0)
+    assert driver.closing is None
