@@ -13,9 +13,9 @@ it was asked, and nothing came               a fresh session, where it is asked 
 nothing came there either                    an error event
 ===========================================  ===================================================
 
-An empty turn after the caller's words is the model's own decision not to speak. There is no sign
-on the wire that the caller has finished; words that were heard, and no reaction of the model, is
-what is taken for it.
+An empty turn after the caller's words is the model's own decision not to speak. Not every server
+says that the caller has finished; words that were heard, and no reaction of the model, is what is
+taken for it.
 """
 
 from __future__ import annotations

@@ -247,7 +247,7 @@ class Speech:
             self._caller = _CallerTurn(item_id=item_id)
         if self._generation:
             self._generation.has_words = True
-        # the first piece begins with a space (recorded)
+        # the first piece may begin with a space (recorded on 2.5)
         self._caller.text = (self._caller.text + report.text).lstrip()
         self._history.heard(self._caller.item_id)
         # late words belong to a message that was recorded already: record it again, longer

@@ -120,6 +120,23 @@ async def test_what_the_caller_says_while_a_call_is_open_is_answered_after_the_t
     assert [reply.knew("goodbye") for reply in server.replies] == [False, True]
 
 
+async def test_a_caller_interrupts_what_is_said_and_not_yet_heard(dial: Dial) -> None:
+    """Recorded on 2.5: after ``generationComplete`` come ``interrupted``, ``turnComplete`` and the
+    caller's words."""
+    gate = Gate()
+    script = [Say("A very long story.", turn_gate=gate), Say("As you wish.")]
+    async with GeminiLiveServer(script) as server:
+        client = await dial(server, inputAudioTranscription={})
+        await client.send(user("tell me a story"))
+        await gate.reached()
+        await server.caller_says("stop")
+        cut, answer = await client.turn(), await client.turn()
+    ends = [set(message["serverContent"]) for message in cut[-3:]]
+    assert ends == [{"generationComplete"}, {"interrupted"}, {"turnComplete"}]
+    said = next(message["serverContent"] for message in answer if "serverContent" in message)
+    assert said == {"inputTranscription": {"text": " stop"}}
+
+
 async def test_client_content_interrupts_what_is_being_said(dial: Dial) -> None:
     """``interrupted``, ``turnComplete``, and no ``generationComplete``; then the new answer."""
     gate = Gate()

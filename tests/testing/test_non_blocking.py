@@ -182,6 +182,22 @@ async def test_an_interrupting_response_cuts_what_is_being_said(dial: Dial) -> N
     assert server.replies[1].knew("forty-two")
 
 
+async def test_an_interrupting_response_cuts_what_is_said_and_not_yet_heard(dial: Dial) -> None:
+    """Recorded on 2.5: after ``generationComplete`` come ``interrupted`` and ``turnComplete``."""
+    gate = Gate()
+    script = [Call("lookUp", goes_on=True), Say("A story.", turn_gate=gate), Say("It is 42!")]
+    async with GeminiLiveServer(script, profile="2.5-native-audio") as server:
+        client = await dial(server, tools=tools("NON_BLOCKING"))
+        call_id = await ask(client)
+        await gate.reached()
+        await client.send(scheduled(call_id, scheduling="INTERRUPT"))
+        cut, answer = await client.turn(), await client.turn()
+    ends = [set(message["serverContent"]) for message in cut[-3:]]
+    assert ends == [{"generationComplete"}, {"interrupted"}, {"turnComplete"}]
+    assert "usageMetadata" in cut[-1]
+    assert "42" in str(answer)
+
+
 @pytest.mark.parametrize(
     ("profile", "declared", "waits"),
     [("2.5-native-audio", "NON_BLOCKING", False), ("3.8-live", None, True)],
