@@ -190,6 +190,20 @@ def test_instructions_replaced_in_place_outlive_a_setup_that_is_refused(
         driver.lose()
 
 
+def test_instructions_that_a_setup_has_replaced_since_are_not_put_in_place_again() -> None:
+    """That setup was accepted, and is the one that is repeated."""
+    driver = Driver()
+    driver.connect()
+    driver.feed(InstructionsChanged(text="Be <brief>."))
+    driver.request_restart(RestartCause.INSTRUCTIONS)
+    driver.settle()
+    driver.lose()
+    refuse_setup(driver)
+    driver.connect()
+    assert driver.conversation.repeats_setup
+    assert "<brief>" not in driver.server.live.text
+
+
 def test_instructions_that_are_refused_by_turn_and_in_a_setup_are_not_put_in_place_again() -> None:
     """They were never in force; another turn would cost each connection that follows."""
     driver = Driver()
