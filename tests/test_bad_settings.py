@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from google.genai import types
-from livekit.agents import function_tool
+from livekit.agents import function_tool, llm
 from livekit.plugins import google
 
 from livekit_gemini_resilient import RealtimeModel
@@ -272,6 +272,26 @@ async def test_refused_settings_are_not_tried_again_until_they_change(profile: s
         await server.replied()
         refusals = [e for e in direct.errors if isinstance(e.error, SettingsRefused)]
         assert len(refusals) == 1
+
+
+@pytest.mark.fault("E6")
+async def test_a_tool_blocks_as_the_setup_says_that_is_in_force() -> None:
+    """The option was refused: a reply cannot be had from a model that waits for its tool."""
+    picky = dataclasses.replace(SIMULATED["3.1-flash-live"], other_behavior="refused")
+    async with (
+        GeminiLiveServer([Call("get_weather"), Say(ANSWER)], profile=picky) as server,
+        connected(server) as direct,
+    ):
+        direct.session.update_options(tool_behavior=types.Behavior.NON_BLOCKING)
+        await direct.until(lambda: direct.reconnected, "the connection set up as before")
+        assert errors_of(direct, SettingsRefused)
+        await server.caller_says("What is the weather?")
+        call = await direct.call()
+        with pytest.raises(llm.RealtimeError, match="the model waits for its result"):
+            await direct.session.generate_reply()
+        await direct.answer(call, WEATHER)
+        assert (await server.replied()).knew(WEATHER)
+        server.forgive("get_time is declared NON_BLOCKING")
 
 
 @pytest.mark.fault("E6")

@@ -25,6 +25,7 @@ from .caller import Ear
 from .changes import Changes
 from .effects import (
     Effect,
+    OurFrame,
     Outcome,
     ReportError,
     ReportLearned,
@@ -130,8 +131,7 @@ class Conversation:
     def receive(self, event: Event, *, now: float) -> list[Effect]:
         """Something happened."""
         self._dispatch(event, now)
-        self._pump(now)
-        return self._take()
+        return self._go_on(now)
 
     def advance(self, *, now: float) -> list[Effect]:
         """A deadline may have passed."""
@@ -142,8 +142,7 @@ class Conversation:
             self._out += self._telling.ask_again(self.link.number, now=now)
         if self._floor.answer_deadline is not None and now >= self._floor.answer_deadline:
             self._unanswered()
-        self._pump(now)
-        return self._take()
+        return self._go_on(now)
 
     def close(self, *, handed_over: bool = False) -> list[Effect]:
         """The conversation is over; say what becomes of what is pending.
@@ -280,6 +279,12 @@ class Conversation:
         self._requests.ride_on(self.uplink.asks)
 
     # ------------------------------------------------------------ what is written, in order
+
+    def _go_on(self, now: float) -> list[Effect]:
+        self._pump(now)
+        if any(isinstance(effect, OurFrame) for effect in self._out):
+            self._suspects.sent(now=now)
+        return self._take()
 
     def _pump(self, now: float) -> None:
         self._audience.advance(now=now)

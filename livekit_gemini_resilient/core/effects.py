@@ -244,15 +244,14 @@ class ReportLearned:
     """All that is known of it now."""
 
 
+OurFrame = SendToolResponse | SendContent | SendText | SendRequest | UpdateContext
+"""What is written of ours: all but the caller's input."""
+
 Effect = (
     Dial
     | CloseConnection
-    | SendToolResponse
-    | SendContent
-    | SendText
-    | SendRequest
+    | OurFrame
     | SendInput
-    | UpdateContext
     | OpenGeneration
     | PushAudio
     | PushText

@@ -34,12 +34,14 @@ class Reception:
         parts = self._parts
         if frame.connection != parts.link.number or not parts.link.is_up:
             return []
-        parts.telling.frame_received(is_sign_of_life=frame.is_sign_of_life, now=now)
         if frame.is_sign_of_life:
+            # anything else comes by itself, as a handle was recorded to do straight after the
+            # setup: it may have crossed what was written last, and does not show that it was taken
+            parts.telling.frame_received(now=now)
             parts.transitions.frame_received(now=now)
-        parts.prompts.frame_received()
-        parts.suspects.frame_received()
-        parts.link.settings.frame_received()
+            parts.prompts.frame_received()
+            parts.suspects.frame_received()
+            parts.link.settings.frame_received()
         out = self.show(parts.turn.receive(self._stripped(frame, now), now=now), now=now)
         if frame.caller_speaks is not None:
             parts.caller.detected(Ear.SERVER, speaking=frame.caller_speaks, now=now)
@@ -119,6 +121,7 @@ class Reception:
             )
             if isinstance(report, Started):
                 parts.caller.answered()
+                parts.suspects.model_spoke()
             match report:
                 case Started() if settling and parts.speech.answers_caller:
                     parts.telling.settled_in_vain()

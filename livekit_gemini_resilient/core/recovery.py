@@ -167,7 +167,7 @@ def advice(
             return f"{_ADVICE[_INVALID]}; the tools were {', '.join(declared)}"
     if failure.invalid:
         return "no setup can be made of these tools and options; change what the reason names"
-    if failure.code == _INVALID and not failure.first:
+    if failure.code in FRAME_REFUSED and not failure.first:
         return "the server refused something that it was sent, or the handle it was given"
     return _ADVICE.get(failure.code) if failure.code is not None else None
 

@@ -48,6 +48,7 @@ class Succession:
         if event.connection != link.number or link.state is not LinkState.DIALING:
             return []
         from_outside = link.resumed and not link.ever_opened
+        parts.telling.setup_accepted(as_accepted=link.settings.as_accepted)
         out = link.opened(now=now)
         parts.rotation.connection_opened(now=now)
         parts.telling.sign(now=now)
@@ -82,7 +83,7 @@ class Succession:
         # transitions that were held back run all the same, in a generation that ends here as well
         out += self._reception.let_go(now=now)
         out += self._reception.show(parts.turn.connection_lost(model_waits=waits), now=now)
-        self._learn_from(event)
+        self._learn_from(event, now)
         blamed, by_input = self._blame(event.code if link.is_up else None, now)
         out += blamed
         evidence.connection_closed(parts.ledger, link.number)
@@ -95,10 +96,15 @@ class Succession:
             out += self.given_up("the connection was lost")
         return out
 
-    def _learn_from(self, event: ConnectionLost) -> None:
-        """A close straight after a frame of ours says that this server does not take such."""
+    def _by_frame(self, code: int | None, now: float) -> bool:
+        """Whether a close is about a frame of ours: a proxy ends idle connections with 1008."""
+        recent = self._parts.suspects.any(now=now)
+        return code in FRAME_INVALID or (code in FRAME_REFUSED and recent)
+
+    def _learn_from(self, event: ConnectionLost, now: float) -> None:
+        """A close for a frame of ours says that this server does not take such."""
         parts, settings = self._parts, self._parts.link.settings
-        if event.code in FRAME_REFUSED:
+        if event.code in FRAME_REFUSED and self._by_frame(event.code, now):
             if parts.link.state is LinkState.SETTLING:
                 parts.telling.settling_refused()
             if settings.sent_in_place:
@@ -115,11 +121,15 @@ class Succession:
         """
         parts, invalid = self._parts, code in FRAME_INVALID
         refused = invalid or code in FRAME_REFUSED
-        by_result = parts.telling.connection_lost(refused=refused, invalid=invalid)
+        by_frame = self._by_frame(code, now)
+        by_result = parts.telling.connection_lost(refused=by_frame, invalid=invalid)
         by_input = refused and not by_result and not parts.suspects.any(now=now)
         kind = parts.suspects.connection_lost(refused=refused and not by_result, now=now)
         if kind is not None:
             parts.observed.absolved()
+        if kind is Kind.INSTRUCTIONS:
+            # the setup that was accepted last has older ones
+            parts.link.settings.changed()
         if kind is Kind.ACTIVITY:
             parts.uplink.give_up_activity()
         out = parts.asking.refused(kind)

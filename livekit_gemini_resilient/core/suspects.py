@@ -1,13 +1,13 @@
 """Which of the things that were written last closed the connection?
 
 A server answers a frame that it does not take with 1007 or 1008 (observed), and the words of the
-close say no more. What was written since the server's last message, and not long before the close,
-is suspected: a proxy that ends idle connections uses 1008 as well (observed). The first time it
+close say no more. What was written since the last sign of life, and not long before the close, is
+suspected: a proxy that ends idle connections uses 1008 as well (observed). The first time it
 goes out in another form on the next connection: client content as realtime text or as announced
 history (see ``Observed``), instructions with the setup, a message without its pictures. What is
 suspected a second time is not written again; of several things only those of the kind that is
-missed least, in the order of ``Kind``, since the others may be good. Tool results have rules of
-their own, see ``Telling``.
+missed least, in the order of ``Kind``, since the others may be good. What the server was seen to
+take is not suspected any more. Tool results have rules of their own, see ``Telling``.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class Suspects:
     """What was written, and what is not to be written again."""
 
     def __init__(self) -> None:
-        self._written: set[Suspect] = set()
+        self._written: dict[Suspect, float] = {}
         self._before: set[Suspect] = set()
         self._guilty: set[Suspect] = set()
-        self._written_at = 0.0
+        self._sent_at: float | None = None
 
     def guilty(self, kind: Kind) -> frozenset[str]:
         """What is not to be written any more."""
@@ -59,16 +59,26 @@ class Suspects:
     def wrote(self, kind: Kind, *names: str, now: float) -> None:
         """These were written."""
         if names:
-            self._written_at = now
-        self._written.update((kind, name) for name in names)
+            self.sent(now=now)
+        self._written.update(((kind, name), now) for name in names)
+
+    def sent(self, *, now: float) -> None:
+        """Something was written that is neither audio nor video."""
+        self._sent_at = now
 
     def frame_received(self) -> None:
         """The server did not choke on it."""
+        self._before.difference_update(self._written)
         self._written.clear()
+        self._sent_at = None
+
+    def model_spoke(self) -> None:
+        """The caller is answered: what asks for an answer from now on asks for another."""
+        self._before.discard((Kind.ANSWER, ""))
 
     def any(self, *, now: float) -> bool:
         """Whether anything but audio or video may be what the server refuses now."""
-        return bool(self._written) and now - self._written_at <= WITHIN
+        return self._sent_at is not None and now - self._sent_at <= WITHIN
 
     def connection_lost(self, *, refused: bool, now: float) -> Kind | None:
         """The connection ended.
@@ -80,9 +90,10 @@ class Suspects:
         Returns:
             What is to blame: these are ``guilty`` from now on.
         """
-        suspected = refused and self.any(now=now)
-        written, self._written = self._written, set()
-        if not suspected:
+        written = {suspect for suspect, at in self._written.items() if now - at <= WITHIN}
+        self._written.clear()
+        self._sent_at = None
+        if not refused:
             return None
         once = {suspect for suspect in written if suspect[0] in _ONCE}
         for kind in Kind:

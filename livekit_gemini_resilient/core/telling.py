@@ -85,15 +85,22 @@ class Telling:
         self._last_sign = now
 
     def setup_built(self, *, as_accepted: bool) -> None:
-        """The next setup carries the instructions, unless it is the one that was accepted last."""
-        newest = self.instructions or self._replaced_by
-        self.instructions = newest if as_accepted else None
-        self._replaced_by = None
+        """The next setup carries the instructions, unless it is the one that was accepted last:
+        then they are put in the place of its own, once more or for the first time."""
+        self._replaced_by = self.instructions or self._replaced_by
+        may = as_accepted and not self._suspects.guilty(Kind.INSTRUCTIONS)
+        self.instructions = self._replaced_by if may else None
 
-    def frame_received(self, *, is_sign_of_life: bool, now: float) -> None:
-        """The server said something after what it was told: it did not choke on that."""
-        if is_sign_of_life:
-            self._last_sign = now
+    def setup_accepted(self, *, as_accepted: bool) -> None:
+        """The server answered it: only now is it sure that what it carries is in force."""
+        if not as_accepted:
+            self._replaced_by = None
+
+    def frame_received(self, *, now: float) -> None:
+        """The model or the caller did something after what was told: the server took that."""
+        self._last_sign = now
+        for record in self._unproven.values():
+            record.refusals = 0
         self._unproven.clear()
         if self._on_trial:
             self._on_trial = False

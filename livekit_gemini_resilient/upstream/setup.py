@@ -144,9 +144,22 @@ class SetupSession(plugin.RealtimeSession):
     @property
     def _functions_in_setup(self) -> tuple[tuple[str, ...], ...]:
         """Names of the functions in each entry of the setup's tools, in order."""
+        return tuple(tuple(each.name or "" for each in entry) for entry in self._declarations)
+
+    @property
+    def _declarations(self) -> list[list[types.FunctionDeclaration]]:
+        """What each entry of the setup's tools declares."""
         tools = (self._setup.tools if self._setup else None) or ()
-        declared = (getattr(tool, "function_declarations", None) or () for tool in tools)
-        return tuple(tuple(each.name or "" for each in entry) for entry in declared)
+        return [getattr(tool, "function_declarations", None) or [] for tool in tools]
+
+    @property
+    def _tools_block(self) -> bool:
+        """Whether the setup declares anything but NON_BLOCKING tools; options that have changed
+        since, or were refused, are not in it."""
+        declared = {each.behavior for entry in self._declarations for each in entry}
+        if not declared:
+            return bool(self._opts.tool_behavior != types.Behavior.NON_BLOCKING)
+        return declared != {types.Behavior.NON_BLOCKING}
 
     # ------------------------------------------------------------ what the options say
 
@@ -159,11 +172,6 @@ class SetupSession(plugin.RealtimeSession):
     def _conn_options(self) -> Any:
         """Retry budget and interval."""
         return self._opts.conn_options
-
-    @property
-    def _tools_block(self) -> bool:
-        """Whether the setup declares anything but NON_BLOCKING tools."""
-        return bool(self._opts.tool_behavior != types.Behavior.NON_BLOCKING)
 
     @property
     def _refuses_calls(self) -> bool:

@@ -100,6 +100,26 @@ def test_a_connection_that_is_lost_otherwise_teaches_nothing(code: int | None) -
     assert changes(driver)
 
 
+def test_an_idle_connection_that_is_ended_teaches_nothing() -> None:
+    """A proxy ends such with 1008."""
+    driver = connected()
+    changes(driver)
+    driver.elapse(60.0)
+    driver.lose(1008)
+    assert not learned(driver)
+
+
+@REFUSED
+def test_what_a_server_sends_by_itself_is_no_sign_that_it_took_the_change(code: int) -> None:
+    """It may have crossed it."""
+    driver = connected()
+    changes(driver)
+    driver.server.send(1)
+    driver.deliver()
+    driver.lose(code)
+    assert learned(driver)
+
+
 @REFUSED
 def test_a_server_that_spoke_since_did_not_refuse_it(code: int) -> None:
     """Something later was."""

@@ -361,7 +361,7 @@ class Hostile(RuleBasedStateMachine):
             record = driver.conversation.ledger.get(call_id)
             if call_id in left_out and (record is None or record.known.value == "known"):
                 continue
-            if record is not None and record.refusals:
+            if record is not None and (record.refusals or "was refused" in str(record.result)):
                 # it may have closed a connection, and is not sent again as it is
                 assert token in driver.server.live.text or "was refused" in driver.server.live.text
                 continue

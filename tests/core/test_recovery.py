@@ -138,8 +138,18 @@ def test_advice_names_what_can_be_changed() -> None:
     """Where something is known; ``None`` elsewhere."""
     assert "tools" in (advice(failure(None, invalid=True)) or "")
     assert "key" in (advice(failure(401)) or "")
+    assert "model exists" in (advice(failure(1008, first=True)) or "")
     assert advice(failure(1011)) is None
     assert advice(failure(None)) is None
+
+
+@pytest.mark.parametrize("code", [1007, 1008])
+def test_advice_in_mid_conversation_does_not_question_a_setup_that_worked(code: int) -> None:
+    """The model exists, and the key is good."""
+    text = advice(failure(code)) or ""
+    assert "it was sent" in text
+    assert "model" not in text
+    assert "key" not in text
 
 
 def test_the_wait_doubles_up_to_a_bound_and_is_spread() -> None:

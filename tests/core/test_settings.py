@@ -124,16 +124,21 @@ def test_a_request_that_cannot_be_served_costs_no_connection() -> None:
     assert "no such voice" in str(error)
 
 
+def refuse_setup(driver: Driver, code: int = 1007) -> None:
+    """The server closes the connection for the settings of the dial that is waiting."""
+    assert driver.dial is not None
+    dial, driver.dial = driver.dial, None
+    driver.feed(SetupBuilt(connection=dial.connection, is_new=True))
+    driver.feed(ConnectionLost(connection=dial.connection, code=code))
+
+
 def refused_options() -> Driver:
     """A conversation whose newest options were refused: the setup accepted before stays."""
     driver = Driver()
     driver.connect()
     driver.request_restart(RestartCause.OPTIONS)
     driver.finish_close()
-    assert driver.dial is not None
-    dial, driver.dial = driver.dial, None
-    driver.feed(SetupBuilt(connection=dial.connection, is_new=True))
-    driver.feed(ConnectionLost(connection=dial.connection, code=1007))
+    refuse_setup(driver)
     driver.connect()
     assert driver.conversation.repeats_setup
     return driver
@@ -160,6 +165,64 @@ def test_a_setup_that_carries_them_is_told_nothing() -> None:
     driver.request_restart(RestartCause.OPTIONS)
     driver.settle()
     assert not driver.conversation.repeats_setup
+    assert "<brief>" not in driver.server.live.text
+
+
+@pytest.mark.parametrize("code", [1007, 1008])
+@pytest.mark.parametrize("lost", [True, False], ids=["lost", "tools change"])
+def test_instructions_replaced_in_place_outlive_a_setup_that_is_refused(
+    code: int, lost: bool
+) -> None:
+    """Those before stay in force, and these were; the setup that is repeated has older ones."""
+    driver = Driver()
+    driver.connect()
+    driver.feed(InstructionsChanged(text="Be <brief>."))
+    if lost:
+        driver.lose()
+    else:
+        driver.request_restart(RestartCause.TOOLS)
+        driver.finish_close()
+    refuse_setup(driver, code)
+    for _ in range(2):
+        driver.connect()
+        assert driver.conversation.repeats_setup
+        assert driver.server.live.text.count("system: Be <brief>.") == 1
+        driver.lose()
+
+
+def test_instructions_that_a_setup_has_replaced_since_are_not_put_in_place_again() -> None:
+    """That setup was accepted, and is the one that is repeated."""
+    driver = Driver()
+    driver.connect()
+    driver.feed(InstructionsChanged(text="Be <brief>."))
+    driver.request_restart(RestartCause.INSTRUCTIONS)
+    driver.settle()
+    driver.lose()
+    refuse_setup(driver)
+    driver.connect()
+    assert driver.conversation.repeats_setup
+    assert "<brief>" not in driver.server.live.text
+
+
+def test_instructions_that_are_refused_by_turn_and_in_a_setup_are_not_put_in_place_again() -> None:
+    """They were never in force; another turn would cost each connection that follows."""
+    driver = Driver()
+    driver.connect()
+    driver.feed(InstructionsChanged(text="Be <brief>."))
+    driver.lose(1007)
+    refuse_setup(driver)
+    driver.connect()
+    assert driver.conversation.repeats_setup
+    assert "<brief>" not in driver.server.live.text
+
+
+def test_instructions_that_are_refused_by_turn_go_with_a_setup_that_is_not_repeated() -> None:
+    """It would bring back older ones, and the turn after it the close."""
+    driver = refused_options()
+    driver.feed(InstructionsChanged(text="Be <brief>."))
+    driver.lose(1007)
+    assert not driver.conversation.repeats_setup
+    driver.settle()
     assert "<brief>" not in driver.server.live.text
 
 

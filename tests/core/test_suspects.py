@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from livekit_gemini_resilient.core.behaviour import Trigger
 from livekit_gemini_resilient.core.effects import SendContent, SendInput
 from livekit_gemini_resilient.core.errors import CallerUnanswered, MessagesLeftOut
 from livekit_gemini_resilient.core.events import (
@@ -17,6 +20,7 @@ from livekit_gemini_resilient.core.suspects import WITHIN, Kind, Suspects
 
 from .driver import Driver, call, result
 from .test_asking import connected, heard
+from .test_signs_of_life import EMPTY
 
 CODES = pytest.mark.parametrize("code", [1007, 1008, 1009])
 
@@ -73,6 +77,32 @@ def test_a_close_long_after_the_last_words_says_nothing_against_them() -> None:
     for _ in range(3):
         suspects.wrote(Kind.MESSAGE, "1", now=0.0)
         assert suspects.connection_lost(refused=True, now=WITHIN + 1.0) is None
+
+
+def test_what_a_server_was_seen_to_take_is_not_suspected_any_more() -> None:
+    """Half an hour later a close may have another cause as well."""
+    suspects = Suspects()
+    suspects.wrote(Kind.MESSAGE, "1", "2", now=0.0)
+    assert suspects.connection_lost(refused=True, now=0.0) is None
+    suspects.wrote(Kind.MESSAGE, "1", now=0.0)
+    suspects.frame_received()
+    suspects.wrote(Kind.MESSAGE, "1", now=1800.0)
+    assert suspects.connection_lost(refused=True, now=1800.0) is None
+    suspects.wrote(Kind.MESSAGE, "1", "2", now=1800.0)
+    assert suspects.connection_lost(refused=True, now=1800.0) is Kind.MESSAGE
+    assert suspects.guilty(Kind.MESSAGE) == {"1", "2"}, "since either may be"
+
+
+def test_only_what_was_written_not_long_before_the_close_is_suspected() -> None:
+    """Whatever was written since."""
+    suspects = Suspects()
+    for now in (0.0, 60.0):
+        suspects.wrote(Kind.MESSAGE, "1", now=now)
+        suspects.wrote(Kind.REQUEST, "1", now=now + WITHIN + 1.0)
+        blamed = suspects.connection_lost(refused=True, now=now + WITHIN + 2.0)
+    assert blamed is Kind.REQUEST
+    suspects.wrote(Kind.MESSAGE, "1", now=120.0)
+    assert suspects.connection_lost(refused=True, now=120.0) is None
 
 
 def refuse(driver: Driver, code: int, times: int) -> None:
@@ -194,6 +224,111 @@ def test_a_request_that_ends_a_given_up_activity_is_asked_in_words(code: int) ->
     driver.settle()
     assert driver.answered == [1]
     assert driver.server.faults == []
+
+
+@pytest.mark.parametrize("message", EMPTY)
+@CODES
+def test_what_a_server_sends_by_itself_clears_nothing(code: int, message: dict[str, Any]) -> None:
+    """Such messages were recorded straight after the setup, before anything could be read."""
+    driver = connected()
+    driver.server._snapshots["handle"] = ()
+    driver.adds("m1", "user", "bad")
+    for _ in range(2):
+        driver.server.send(driver.conversation.link.number, **message)
+        driver.deliver()
+        refuse(driver, code, 1)
+    assert "bad" not in driver.server.live.text
+
+
+def test_a_result_that_was_answered_in_between_is_forgiven_each_close() -> None:
+    """The server was seen to take it: 1008 comes at random."""
+    driver = Driver(max_retry=20)
+    driver.connect()
+    driver.server.call(1, call("c1"))
+    driver.deliver()
+    driver.returns(result("c1"))
+    for _ in range(4):
+        driver.lose(1008)
+        driver.connect()
+        driver.elapse(1.0)
+        driver.deliver(frames=1)
+        driver.lose()
+        driver.connect()
+        driver.elapse(1.0)
+    assert "refused by the service" not in driver.server.live.text
+
+
+def test_the_answer_that_another_caller_turn_asks_for_is_another() -> None:
+    """The model has spoken since the first was suspected."""
+    driver = connected()
+    for number in range(3):
+        heard(driver)
+        driver.lose()
+        driver.connect()
+        refuse(driver, 1008, 1)
+        assert driver.server.live.prompts, f"it was asked for {number} times"
+        driver.lose()
+        driver.connect()
+        driver.server.mute = False
+        driver.server.hear(driver.conversation.link.number, "w2. And now?")
+        driver.deliver()
+        driver.server.mute = True
+    assert not [error for error, _ in driver.errors if isinstance(error, CallerUnanswered)]
+
+
+# ---------------------------------------------------------------- what a close teaches
+
+
+@pytest.mark.parametrize(("code", "learned"), [(1007, True), (1008, False), (1009, False)])
+def test_a_close_long_after_the_last_words_teaches_nothing_of_their_way(
+    code: int, learned: bool
+) -> None:
+    """A proxy ends idle connections with 1008; 1007 is about a frame, whenever it comes."""
+    driver = connected()
+    driver.adds("m1", "user", "w1. Hello.")
+    driver.elapse(60.0)
+    driver.lose(code)
+    assert driver.conversation._observed.behaviour.content_at_any_time is not learned
+
+
+def test_a_close_straight_after_a_result_in_words_teaches_their_way() -> None:
+    """However it is noted who is to blame."""
+    driver = connected()
+    driver.server.call(1, call("c1"))
+    driver.deliver()
+    driver.lose()
+    driver.connect()
+    driver.returns(result("c1"))
+    assert "<c1=42>" in driver.server.live.text
+    driver.lose(1008)
+    assert driver.conversation._observed.trigger is Trigger.REALTIME_TEXT
+
+
+def test_a_close_straight_after_words_that_steer_a_reply_teaches_their_way() -> None:
+    """Nothing but the end of the activity asks for it."""
+    driver = connected()
+    driver.feed(InputPushed(payload="start", activity=Activity.START))
+    driver.server.send(1, user_words="Hello.")
+    driver.deliver()
+    end = InputPushed(payload="end", activity=Activity.END)
+    driver.feed(ReplyRequested(request=1, instructions="Be kind.", activity_end=end))
+    assert "Be kind." in driver.server.live.text
+    driver.lose(1008)
+    assert driver.conversation._observed.trigger is Trigger.REALTIME_TEXT
+
+
+def test_a_close_long_after_a_result_is_not_counted_against_it() -> None:
+    """One that wants no reply is not asked about, and may be the last thing that was written."""
+    driver = connected()
+    driver.server.call(1, call("c1"))
+    driver.deliver()
+    driver.returns(result("c1", reply=False))
+    for _ in range(4):
+        driver.elapse(60.0)
+        driver.lose(1008)
+        driver.connect()
+        driver.elapse(1.0)
+    assert "<c1=42>" in driver.server.live.text
 
 
 def test_a_rotation_is_no_refusal() -> None:
