@@ -281,6 +281,15 @@ class Ledger:
             record.known = Known.KNOWN
         return tuple(r.call.call_id for r in lost)
 
+    def conclude(self, call_id: str) -> bool:
+        """Note that an outcome of a result is reported; ``False`` if one was before: a result that
+        is told again to a server that makes its call again has the outcome of the first time."""
+        record = self.get(call_id)
+        if record is None or record.has_outcome:
+            return False
+        record.has_outcome = True
+        return True
+
     def _tell(self, record: Record, connection: int, route: Route) -> ToolResult:
         assert record.result is not None
         record.known, record.told_on, record.route = Known.TOLD, connection, route

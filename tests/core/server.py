@@ -272,7 +272,7 @@ class Server:
     def _respond(self, number: int, connection: Connection, effect: SendToolResponse) -> None:
         own = False
         for result in effect.results:
-            if result.call_id in connection.responses:
+            if result.call_id in connection.responses and result.call_id not in connection.waiting:
                 self.faults.append(f"{result.call_id} was answered twice on {number}")
             self._check_order(connection, result.call_id)
             if connection.waiting.pop(result.call_id, None) is not None:
