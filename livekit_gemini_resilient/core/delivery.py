@@ -155,27 +155,18 @@ class Ledger:
             if timeout is not None and record.running and record.answer_by is None:
                 record.answer_by = now + timeout
 
-    def expire(self, connection: int, *, now: float) -> tuple[str, ...]:
-        """Stop waiting for tools whose deadline has passed; see ``_release``."""
-        late = [r for r in self if r.running and r.answer_by is not None and now >= r.answer_by]
-        return self._release(late, connection)
+    def expire(self, *, now: float) -> None:
+        """Stop waiting for tools whose deadline has passed."""
+        for record in self:
+            late = record.answer_by is not None and now >= record.answer_by
+            record.released |= record.running and late
 
-    def release(self, connection: int) -> tuple[str, ...]:
-        """Stop waiting for every tool that runs; see ``_release``."""
-        return self._release([r for r in self if r.running], connection)
-
-    @staticmethod
-    def _release(records: Iterable[Record], connection: int) -> tuple[str, ...]:
-        """Do not wait for these tools any more.
-
-        Returns:
-            Ids of the calls that this connection waits for and is to be freed from.
-        """
-        freed: list[str] = []
-        for record in records:
+    def release(self, connection: int) -> bool:
+        """Stop waiting for every tool that runs; whether this connection waits for one of them."""
+        running = [record for record in self if record.running]
+        for record in running:
             record.released = True
-            freed += [record.call.call_id] if record.waits_on(connection) else []
-        return tuple(freed)
+        return any(record.waits_on(connection) for record in running)
 
     # ------------------------------------------------------------ telling
 
