@@ -326,7 +326,9 @@ class Server:
 
     @staticmethod
     def _said(token: str, context: str) -> bool:
-        return any(token in line for line in context.splitlines() if line.startswith("model: "))
+        # its own words, or those that a notice gives back to it
+        own = (line for line in context.splitlines() if line.startswith(("model: ", "You: ")))
+        return any(token in line for line in own)
 
     def _content(self, number: int, connection: Connection, effect: SendContent | SendText) -> None:
         asks = isinstance(effect, SendText) or effect.turn_complete
