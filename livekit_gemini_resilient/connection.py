@@ -175,7 +175,6 @@ class Connection:
     async def _converse(self, connection: AsyncSession) -> BaseException | None:
         """Read and write until the connection ends or is to be closed."""
         self._session._set_active(connection)
-        self._outgoing.take_back()
         # the reconnect handler: what is owed is the first thing that the core asks to be sent
         items = self._session._history_items()
         self._receive(Connected(connection=self._dial.connection, items=items))

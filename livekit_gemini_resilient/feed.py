@@ -35,7 +35,7 @@ class Feed:
 
     def start(self) -> None:
         """Begin the conversation."""
-        self._carry_out(self._conversation.start(now=self._now()))
+        self._carry_out(self._conversation.start())
 
     def receive(self, event: Event) -> None:
         """Something happened."""

@@ -319,7 +319,7 @@ class RealtimeSession(PluginSession):
                 self._stage.show(effect)
 
     def _report_error(self, error: ResilienceError, *, recoverable: bool) -> None:
-        error.__cause__, self._failure = self._failure, None
+        error.__cause__ = self._failure
         extra = {"kind": type(error).__name__, "recoverable": recoverable}
         logger.warning("Gemini Live session error", extra={**extra, "lk.pii.error": str(error)})
         self._report_failure(error, recoverable=recoverable)
@@ -334,6 +334,7 @@ class RealtimeSession(PluginSession):
                 self._next_dial = None
                 await asyncio.sleep(dial.delay)
                 self._receive(await self._connection(dial))
+                self._failure = None
         except Exception as e:
             # a defect of ours or of a listener; nobody awaits this task
             self._failure = e

@@ -64,6 +64,7 @@ class Stage:
         self._open: dict[int, Generation] = {}
         self._newest: Generation | None = None
         self._words_started: dict[str, float] = {}
+        self._last_words = ""
 
     def show(self, effect: Effect) -> None:
         """Carry out one effect; effects of other kinds are not for the stage."""
@@ -101,8 +102,11 @@ class Stage:
             self._session._close_generation(generation, interrupted=True)
 
     def _open_generation(self, effect: OpenGeneration) -> None:
-        # the caller spoke before the model, also where both are heard of in one message
-        self._words_started[effect.input_id] = wall_clock()
+        # the caller spoke before the model, also where both are heard of in one message; words
+        # may still trail the last message, and none before it
+        started = self._words_started
+        kept = {self._last_words: started[self._last_words]} if self._last_words else {}
+        self._words_started = {**kept, effect.input_id: wall_clock()}
         generation = self._session._new_generation(effect.response_id, effect.input_id)
         self._open[effect.generation] = self._newest = generation
         speaks = self._session.realtime_model.capabilities.audio_output
@@ -152,6 +156,7 @@ class Stage:
         self._open[effect.generation].function_ch.send_nowait(call)
 
     def _transcribe(self, effect: Transcribe) -> None:
+        self._last_words = effect.item_id
         started_at = self._words_started.setdefault(effect.item_id, wall_clock())
         event = llm.InputTranscriptionCompleted(
             item_id=effect.item_id, transcript=effect.text, is_final=effect.is_final

@@ -10,12 +10,19 @@ import pytest
 from livekit import rtc
 from livekit.agents import llm
 
-from livekit_gemini_resilient import Outcome, ReportOutcome, ResilienceOptions, SessionFailed
+from livekit_gemini_resilient import (
+    Outcome,
+    ReportOutcome,
+    ResilienceOptions,
+    SessionFailed,
+    ToolsUnusable,
+)
 from livekit_gemini_resilient.core.events import InputPushed
 from livekit_gemini_resilient.testing import Call, GeminiLiveServer, Say
 
 from .direct import connected, get_time, get_weather
 from .stack import ANSWER, eventually, on_call
+from .test_bad_settings import SCHEMAS, tool_with
 
 LOGGER = "livekit.plugins.google.resilient"
 
@@ -168,3 +175,32 @@ async def test_a_defect_of_the_adapter_ends_the_session_with_an_error_that_carri
     assert isinstance(direct.errors[-1].error, SessionFailed)
     assert isinstance(direct.errors[-1].error.__cause__, RuntimeError)
     assert not direct.errors[-1].recoverable
+
+
+async def test_a_failure_that_nobody_was_told_of_is_the_cause_of_no_later_error() -> None:
+    """A write that fails while the connection is being replaced anyway costs nothing."""
+    async with GeminiLiveServer() as server, connected(server) as direct:
+
+        async def breaks(**_: object) -> None:
+            raise ConnectionResetError
+
+        direct.session._active_session.send_realtime_input = breaks
+        direct.session.push_audio(seconds_of_audio(1.0))
+        await direct.session.update_instructions("Be brief.")
+        await direct.until(lambda: direct.reconnected == 1, "the next connection")
+        assert direct.errors == []
+        await direct.session.update_tools([tool_with(SCHEMAS["no schema"])])
+    assert [type(event.error) for event in direct.errors] == [ToolsUnusable]
+    assert direct.errors[0].error.__cause__ is None
+
+
+async def test_what_is_remembered_of_the_caller_does_not_grow_with_the_conversation() -> None:
+    """When the last message began, and the last generation."""
+    async with (
+        GeminiLiveServer([Say("Hello.")] * 5) as server,
+        connected(server) as direct,
+    ):
+        for number in range(1, 6):
+            await server.caller_says("Hello?")
+            await server.replied(number)
+        assert len(direct.session._stage._words_started) <= 2

@@ -10,7 +10,7 @@ from google.genai import types
 from livekit import rtc
 from livekit.agents import APIConnectOptions, llm
 
-from livekit_gemini_resilient import ReplyRefused
+from livekit_gemini_resilient import ConnectionFailed, MessagesLeftOut, ReplyRefused
 from livekit_gemini_resilient.testing import GeminiLiveServer, Say
 
 from .direct import Direct, connected
@@ -70,6 +70,8 @@ async def test_a_message_that_is_refused_is_left_out(profile: str, code: int) ->
         await direct.hand_over(*context("Good words.").items)
         await server.until(lambda: server.knows("Good words."), "the words that are good")
         await goes_on(direct, server, within=3)
+        assert {type(event.error) for event in direct.errors} == {ConnectionFailed, MessagesLeftOut}
+        assert all(event.error.__cause__ is not None for event in direct.errors)
         assert server.replies[-1].knew("Good words.")
         assert not server.replies[-1].knew(BAD)
         assert direct.session._conversation._observed.behaviour.content_at_any_time

@@ -127,7 +127,7 @@ class Asking:
             refused = ReplyRefused(*_HELD)
         else:
             failed = self._requests.add(event.request, event.instructions, now=now)
-            return failed + self._freed(connection, now)
+            return failed + (self._freed(connection, now) if held else [])
         return [FailReply(request=event.request, error=refused)]
 
     def held_by_call(self, connection: int, *, now: float) -> list[Effect]:
@@ -208,11 +208,12 @@ class Asking:
     def _missed(self, lack: Lack, spoken: str, now: float) -> None:
         if lack is Lack.ANSWER and self._may_stay_silent:
             return
-        self._begun = spoken.strip() if lack is Lack.REST else ""
-        if lack is Lack.REST and self._asked_to_go_on:
-            self._answer, self._answer_by = Answer.ASKED_FOR, now
-        else:
-            self._answer = Answer.MISSED
+        self._begun, self._answer = "", Answer.MISSED
+        if lack is Lack.REST:
+            self._begun = spoken.strip()
+            if self._asked_to_go_on:
+                self._answer, self._answer_by = Answer.ASKED_FOR, now
+            self._asked_to_go_on = True
 
     def call_came(self) -> None:
         """The model called a function that does not run: it is at work, and owes a reply to the
@@ -267,7 +268,6 @@ class Asking:
             return self._prompts.say(due, turns)
         if self.owed:
             self._answer, self._answer_by = Answer.ASKED_FOR, now + self._timeout
-            self._asked_to_go_on = True
             self._suspects.wrote(Kind.ANSWER, "", now=now)
             return self._prompts.answer_caller(self._begun, turns)
         return self._prompts.inform(turns)

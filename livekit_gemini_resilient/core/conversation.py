@@ -122,7 +122,7 @@ class Conversation:
 
     # ------------------------------------------------------------ the surface
 
-    def start(self, *, now: float) -> list[Effect]:
+    def start(self) -> list[Effect]:
         """Begin: the first dial."""
         if self.link.state is LinkState.DOWN:
             self._out.append(self.link.dial())
@@ -137,7 +137,7 @@ class Conversation:
         """A deadline may have passed."""
         self._out += self._reception.show(self.turn.advance(now=now), now=now)
         self._out += self._requests.advance(now=now)
-        self.ledger.expire(self.link.number if self.link.is_up else 0, now=now)
+        self.ledger.expire(now=now)
         if self._floor.reply_deadline is not None and now >= self._floor.reply_deadline:
             self._out += self._telling.ask_again(self.link.number, now=now)
         if self._floor.answer_deadline is not None and now >= self._floor.answer_deadline:

@@ -155,27 +155,18 @@ class Ledger:
             if timeout is not None and record.running and record.answer_by is None:
                 record.answer_by = now + timeout
 
-    def expire(self, connection: int, *, now: float) -> tuple[str, ...]:
-        """Stop waiting for tools whose deadline has passed; see ``_release``."""
-        late = [r for r in self if r.running and r.answer_by is not None and now >= r.answer_by]
-        return self._release(late, connection)
+    def expire(self, *, now: float) -> None:
+        """Stop waiting for tools whose deadline has passed."""
+        for record in self:
+            late = record.answer_by is not None and now >= record.answer_by
+            record.released |= record.running and late
 
-    def release(self, connection: int) -> tuple[str, ...]:
-        """Stop waiting for every tool that runs; see ``_release``."""
-        return self._release([r for r in self if r.running], connection)
-
-    @staticmethod
-    def _release(records: Iterable[Record], connection: int) -> tuple[str, ...]:
-        """Do not wait for these tools any more.
-
-        Returns:
-            Ids of the calls that this connection waits for and is to be freed from.
-        """
-        freed: list[str] = []
-        for record in records:
+    def release(self, connection: int) -> bool:
+        """Stop waiting for every tool that runs; whether this connection waits for one of them."""
+        running = [record for record in self if record.running]
+        for record in running:
             record.released = True
-            freed += [record.call.call_id] if record.waits_on(connection) else []
-        return tuple(freed)
+        return any(record.waits_on(connection) for record in running)
 
     # ------------------------------------------------------------ telling
 
@@ -280,6 +271,15 @@ class Ledger:
             record.reply = Reply.DONE
             record.known = Known.KNOWN
         return tuple(r.call.call_id for r in lost)
+
+    def conclude(self, call_id: str) -> bool:
+        """Note that an outcome of a result is reported; ``False`` if one was before: a result that
+        is told again to a server that makes its call again has the outcome of the first time."""
+        record = self.get(call_id)
+        if record is None or record.has_outcome:
+            return False
+        record.has_outcome = True
+        return True
 
     def _tell(self, record: Record, connection: int, route: Route) -> ToolResult:
         assert record.result is not None

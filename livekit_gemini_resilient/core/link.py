@@ -178,18 +178,7 @@ class Link:
             return [self.dial()]
         alive = 0.0 if self._opened_at is None else now - self._opened_at
         self._attempts = 1 if alive >= recovery.STABLE else self._attempts + 1
-        failure = recovery.Failure(
-            code=event.code,
-            invalid=event.invalid,
-            first=not self.ever_opened,
-            resumed=self.resumed,
-            young=self._opened_at is None or alive < self._young,
-            opened=self._opened_at is not None,
-            timed_out=event.timed_out,
-            settling=self.state is LinkState.SETTLING,
-            new_settings=self._opened_at is None
-            and (event.invalid or self.settings.are_new(self.number)),
-        )
+        failure = self._failure(event, alive)
         verdict = recovery.judge(failure, attempts=self._attempts, max_retry=self._max_retry)
         fatal = verdict is recovery.Verdict.FATAL
         advice = recovery.advice(
@@ -213,3 +202,19 @@ class Link:
             self._attempts, interval=self._retry_interval, jitter=self._random()
         )
         return [report, self.dial(delay=delay)]
+
+    def _failure(self, event: ConnectionLost, alive: float) -> recovery.Failure:
+        """What is known of a connection that ended after it was open for so many seconds."""
+        opened = self._opened_at is not None
+        new = event.invalid or self.settings.are_new(self.number)
+        return recovery.Failure(
+            code=event.code,
+            invalid=event.invalid,
+            first=not self.ever_opened,
+            resumed=self.resumed,
+            young=not opened or alive < self._young,
+            opened=opened,
+            timed_out=event.timed_out,
+            settling=self.state is LinkState.SETTLING,
+            new_settings=not opened and new,
+        )

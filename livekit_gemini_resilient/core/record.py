@@ -80,6 +80,8 @@ class Record:
     """Replies about it that nobody took."""
     released: bool = False
     """The model was told not to wait; the result, if it comes, is put into words."""
+    has_outcome: bool = False
+    """What became of the result was reported; that the server asks again changes nothing."""
     is_closed: bool = False
     """A response was seen to arrive: no exchange is left open, whatever of the result is known."""
 

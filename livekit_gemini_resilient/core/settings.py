@@ -18,9 +18,10 @@ TRYING       refused                             those accepted last: SUSPECTED
 any          the settings change                 those of now: CURRENT
 ===========  ==================================  ===============================================
 
-Which of several functions is to blame is found by halves. A try that fails costs two dials, so it
-is made only while the budget has more than that to spare (see ``Link``): after the first refusal
-one, and one for each turn that the model finishes. After ``TRIES`` refusals the rest is given up.
+Which of several functions is to blame is found by halves. A try that fails costs two dials and one
+retry, so it is made only while two retries are left (see ``Link``). With the usual three, one may
+fail after the first refusal, and two after each turn that the model finishes. After ``TRIES``
+refusals the rest is given up.
 """
 
 from __future__ import annotations

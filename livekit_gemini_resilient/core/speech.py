@@ -301,5 +301,6 @@ class Speech:
         effects: list[Effect] = []
         for call_id, outcome in decided:
             self._history.heard(call_id)
-            effects.append(ReportOutcome(call_id=call_id, outcome=outcome))
+            if self._ledger.conclude(call_id):
+                effects.append(ReportOutcome(call_id=call_id, outcome=outcome))
         return effects

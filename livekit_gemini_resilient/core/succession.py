@@ -149,7 +149,7 @@ class Succession:
         out = self._parts.requests.fail(why, "start a new session")
         due = {call.call_id for call, _ in ledger.due_replies}
         left = due | self._floor.for_next_prompt if handed_over else set()
-        for call_id in ledger.undelivered:
+        for call_id in filter(ledger.conclude, ledger.undelivered):
             outcome = Outcome.HANDED_OVER if call_id in left else Outcome.UNDELIVERED
             out.append(ReportOutcome(call_id=call_id, outcome=outcome))
         return out

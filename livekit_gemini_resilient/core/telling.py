@@ -282,7 +282,8 @@ class Telling:
         if not lost:
             return []
         self._history.sent(lost)
-        outcomes = [ReportOutcome(call_id=i, outcome=Outcome.UNANSWERED) for i in lost]
+        new = filter(self._ledger.conclude, lost)
+        outcomes = [ReportOutcome(call_id=i, outcome=Outcome.UNANSWERED) for i in new]
         error = ResultUnanswered(lost, self._options.reply_timeout)
         return [*outcomes, ReportError(error=error, recoverable=True)]
 

@@ -36,6 +36,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from . import turn_state
 from .events import ServerFrame, ToolCall
 from .reports import (
     AudioEnded,
@@ -53,15 +54,7 @@ from .reports import (
     TurnEnded,
     Wrote,
 )
-from .turn_state import BEFORE_ITS_OWN_END, MAY_STALL, SAME_TURN, TABLE, Sign, TurnState
-
-_SPEAKING = (TurnState.LISTENING, TurnState.GENERATING, TurnState.TRAILING, TurnState.BETWEEN)
-
-_NOBODYS = (TurnState.IDLE, TurnState.INTERRUPTED, TurnState.HUSHED, TurnState.BETWEEN)
-"""States in which words of the caller open a generation."""
-
-_WAITING = (TurnState.AWAITING_TOOLS, TurnState.TRAILING)
-"""States in which the model waits for results, if it does."""
+from .turn_state import Sign, TurnState
 
 
 @dataclass(slots=True)
@@ -123,7 +116,7 @@ class TurnTracker:
     @property
     def speaking(self) -> bool:
         """Whether the model is in the middle of a generation, or the caller waits for one."""
-        return self.state in _SPEAKING or self._answer_to_come
+        return self.state in turn_state.SPEAKING or self._answer_to_come
 
     @property
     def quiet(self) -> bool:
@@ -190,7 +183,7 @@ class TurnTracker:
 
     def _watch(self, now: float) -> None:
         """What only the server ends is not waited for without end."""
-        if self.state not in MAY_STALL and not self._answer_to_come:
+        if self.state not in turn_state.MAY_STALL and not self._answer_to_come:
             self._stalls_at = None
         elif self._stalls_at is None:
             self._stalls_at = now + self._stalled_after
@@ -198,7 +191,7 @@ class TurnTracker:
     def connection_lost(self, *, model_waits: bool) -> Iterator[Report]:
         """Nothing more will come of what is open; for ``model_waits`` see ``answered``."""
         # the reply to the results that it waits for is about both
-        unanswered = self._unanswered and not (model_waits and self.state in _WAITING)
+        unanswered = self._unanswered and not (model_waits and self.state in turn_state.WAITING)
         if self._open and self.state is TurnState.GENERATION_COMPLETED:
             yield from self._close(Ending.COMPLETED)
         elif self._open:
@@ -214,7 +207,7 @@ class TurnTracker:
     # ------------------------------------------------------------ what happens on the way
 
     def _step(self, sign: Sign) -> None:
-        self.state = TABLE.get((self.state, sign), self.state)
+        self.state = turn_state.TABLE.get((self.state, sign), self.state)
 
     def _fell_quiet(self) -> Iterator[Report]:
         self._deadline = None
@@ -227,7 +220,7 @@ class TurnTracker:
     def _stalled(self) -> Iterator[Report]:
         cut = self.state is TurnState.GENERATING
         unanswered, self._unanswered = self._unanswered, False
-        self._owed_ends += self.state in MAY_STALL
+        self._owed_ends += self.state in turn_state.MAY_STALL
         yield from self._close(Ending.CUT if cut else Ending.COMPLETED)
         self._deadline = self._stalls_at = None
         self._turn_has_content = False
@@ -253,9 +246,9 @@ class TurnTracker:
             # a new turn of the caller, before the server ended the one that has been said
             self.state = TurnState.IDLE
             self._owed_ends += 1
-        between_turns = self.state in _NOBODYS
+        between_turns = self.state in turn_state.NOBODYS
         new_turn = self._words_over and (between_turns or not late)
-        if self.state in _WAITING:
+        if self.state in turn_state.WAITING:
             self._unanswered |= new_turn and now - self._called_at >= self.late_words
         self._last_words = now
         self._words_over = False
@@ -279,7 +272,7 @@ class TurnTracker:
             yield from self._close(Ending.COMPLETED)
             yield from self._open_generation(continues=True)
         elif self._open is None:
-            yield from self._open_generation(continues=self.state in SAME_TURN)
+            yield from self._open_generation(continues=self.state in turn_state.SAME_TURN)
         self._step(sign)
         self._turn_has_speech = True
         yield from self._start()
@@ -293,7 +286,7 @@ class TurnTracker:
 
     def _calls(self, calls: tuple[ToolCall, ...]) -> Iterator[Report]:
         if self._open is None:
-            yield from self._open_generation(continues=self.state in SAME_TURN)
+            yield from self._open_generation(continues=self.state in turn_state.SAME_TURN)
         assert self._open is not None
         yield from self._start()
         yield Called(generation=self._open.number, calls=calls)
@@ -311,12 +304,12 @@ class TurnTracker:
         self._step(Sign.COMPLETE)
 
     def _turn_end(self, now: float, *, more_follows: bool) -> Iterator[Report]:
-        if self._owed_ends and self.state in BEFORE_ITS_OWN_END:
+        if self._owed_ends and self.state in turn_state.BEFORE_ITS_OWN_END:
             self._owed_ends -= 1
             return
         self._owed_ends = 0
         tail = self.state in (TurnState.INTERRUPTED, TurnState.HUSHED)
-        waiting = self.state in _WAITING
+        waiting = self.state in turn_state.WAITING
         yield from self._close(Ending.COMPLETED)
         self._step(Sign.MORE_FOLLOWS if more_follows else Sign.TURN_END)
         self.ended_at = now

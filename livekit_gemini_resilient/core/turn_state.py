@@ -122,3 +122,12 @@ SAME_TURN = (_S.AWAITING_TOOLS, _S.GENERATION_COMPLETED, _S.BETWEEN)
 
 MAY_STALL = (_S.LISTENING, _S.GENERATING, _S.GENERATION_COMPLETED, _S.BETWEEN)
 """States that only the server ends. While it waits for tools, the tools do."""
+
+SPEAKING = (_S.LISTENING, _S.GENERATING, _S.TRAILING, _S.BETWEEN)
+"""States in which the model is in the middle of a generation, or the caller waits for one."""
+
+NOBODYS = (_S.IDLE, _S.INTERRUPTED, _S.HUSHED, _S.BETWEEN)
+"""States in which words of the caller open a generation."""
+
+WAITING = (_S.AWAITING_TOOLS, _S.TRAILING)
+"""States in which the model waits for results, if it does."""

@@ -128,7 +128,7 @@ class Driver:
         self.written: list[Effect] = []
         self._open: tuple[int, str] | None = None
         self._spoken = ""
-        self._carry_out(self.conversation.start(now=self.now))
+        self._carry_out(self.conversation.start())
 
     # ------------------------------------------------------------ the adapter
 

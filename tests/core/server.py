@@ -272,7 +272,7 @@ class Server:
     def _respond(self, number: int, connection: Connection, effect: SendToolResponse) -> None:
         own = False
         for result in effect.results:
-            if result.call_id in connection.responses:
+            if result.call_id in connection.responses and result.call_id not in connection.waiting:
                 self.faults.append(f"{result.call_id} was answered twice on {number}")
             self._check_order(connection, result.call_id)
             if connection.waiting.pop(result.call_id, None) is not None:
@@ -326,7 +326,9 @@ class Server:
 
     @staticmethod
     def _said(token: str, context: str) -> bool:
-        return any(token in line for line in context.splitlines() if line.startswith("model: "))
+        # its own words, or those that a notice gives back to it
+        own = (line for line in context.splitlines() if line.startswith(("model: ", "You: ")))
+        return any(token in line for line in own)
 
     def _content(self, number: int, connection: Connection, effect: SendContent | SendText) -> None:
         asks = isinstance(effect, SendText) or effect.turn_complete

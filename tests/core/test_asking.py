@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from livekit_gemini_resilient.core.behaviour import Behaviour, Observed
@@ -247,6 +249,52 @@ def test_a_reply_that_freezes_again_and_again_ends_in_an_error() -> None:
     assert prompts(driver) == [1, 1]
 
 
+@pytest.mark.fault("B16")
+@pytest.mark.parametrize("lack", ["link", "answer"])
+def test_an_answer_that_was_asked_for_and_stops_is_asked_to_go_on_first(lack: str) -> None:
+    """What was asked for before it began is no stop; the second one costs a fresh session."""
+    driver = connected(handle=True)
+    heard(driver)
+    driver.server.mute = True
+    if lack == "link":
+        driver.lose()
+        driver.connect()
+    else:
+        driver.elapse(10.5)
+    first = driver.conversation.link.number
+    for _ in range(2):
+        assert driver.up == first
+        driver.server.send(first, audio=(b"\x00\x00",), text="s1.")
+        driver.deliver()
+        driver.elapse(10.5)
+    assert driver.closing == first
+    assert prompts(driver)[-1] == 2
+    driver.server.mute = False
+    driver.settle()
+    assert driver.server.connections[first + 1].handle is None
+    assert driver.server.replies[-1].done
+
+
+def test_an_answer_that_stops_wherever_it_is_asked_for_ends_in_an_error() -> None:
+    """Promise 3: first a link is lost, then nothing comes, then every answer stops."""
+    driver = connected()
+    heard(driver)
+    driver.server.mute = True
+    driver.lose()
+    driver.connect()
+    driver.elapse(10.5)
+    driver.finish_close()
+    driver.connect()
+    for _ in range(2):
+        driver.server.send(3, audio=(b"\x00\x00",), text="s1.")
+        driver.deliver()
+        driver.elapse(10.5)
+    assert CallerUnanswered in [type(error) for error, _ in driver.errors]
+    asked = prompts(driver)
+    driver.settle()
+    assert prompts(driver) == asked == [0, 1, 2]
+
+
 def test_a_model_that_never_answers_ends_in_an_error() -> None:
     """Promise 3: the conversation goes on."""
     driver = connected()
@@ -441,6 +489,29 @@ def test_a_reply_during_a_call_of_a_lost_connection_is_asked_for_on_the_next() -
     driver.returns(result("c1"))
     driver.settle()
     assert len(driver.replies("<c1=42>")) == 1
+
+
+@pytest.mark.parametrize("other", [False, True], ids=["one call", "one of two withheld"])
+def test_a_reply_during_a_call_that_a_restart_does_not_wait_for_obeys_the_new_prompt(
+    other: bool,
+) -> None:
+    """C6: the connection with the old one is about to be replaced; nothing is answered there."""
+    driver = Driver(replace(INTERIM, transition_tools="all"))
+    driver.connect()
+    driver.server.call(1, *(call(c) for c in ("c1", "c2")[: 1 + other]))
+    driver.server.send(1, audio=(b"\x00\x00",))
+    driver.deliver()
+    driver.request_restart(RestartCause.INSTRUCTIONS)
+    if other:
+        driver.returns(result("c2"))
+    assert request(driver) == []
+    driver.settle()
+    assert driver.server.connections[1].responses == []
+    assert driver.answered == [7]
+    driver.returns(result("c1"))
+    driver.settle()
+    assert len(driver.replies("<c1=42>")) == 1
+    assert driver.server.faults == []
 
 
 def test_an_interim_reply_that_never_comes_fails_in_time() -> None:

@@ -57,6 +57,7 @@ class Hostile(RuleBasedStateMachine):
         self.produced: list[str] = []
         self.silent: set[str] = set()
         self.cancelled: set[str] = set()
+        self.again: Counter[str] = Counter()
         self.requested: list[int] = []
         self.withdrawn: set[int] = set()
 
@@ -134,6 +135,15 @@ class Hostile(RuleBasedStateMachine):
         calls = [self.call() for _ in range(count)]
         self.driver.server.call(self.driver.up or 0, *calls)
 
+    @precondition(lambda self: self.is_up)
+    @rule()
+    def a_tool_is_called_and_returns(self) -> None:
+        """All that takes, in one step: else few conversations get so far."""
+        self.model_calls(1)
+        self.driver.deliver()
+        self.all_tools_return()
+        self.driver.deliver()
+
     def call(self, name: str = "lookup") -> ToolCall:
         """A call that the model makes."""
         return replace(call(f"c{self.next()}", name), has_id=self.has_ids)
@@ -156,6 +166,17 @@ class Hostile(RuleBasedStateMachine):
         last = self.driver.called[-1]
         if last.call_id in self.driver.server.live.issued:
             self.driver.server.send(self.driver.up or 0, calls=(last,))
+
+    @precondition(lambda self: self.is_up and self.driver.called and self.has_ids)
+    @rule()
+    def server_forgets_a_call(self) -> None:
+        """The next connection makes it again, and waits for the answer."""
+        last = self.driver.called[-1]
+        self.driver.lose()
+        self.driver.connect()
+        if self.is_up:
+            self.again[last.call_id] += 1
+            self.driver.server.call(self.driver.up or 0, last)
 
     @precondition(lambda self: self.is_up)
     @rule()
@@ -372,6 +393,8 @@ class Hostile(RuleBasedStateMachine):
             most = 1 if driver.server.blocks else 2
             # a reply that nobody took is asked for again
             most += len(driver.skipped)
+            # and so is one to a result that the model has asked for again
+            most += self.again[call_id]
             assert len(replies) <= most, f"{call_id} was spoken about too often"
             if call_id in self.silent or call_id in self.cancelled:
                 continue

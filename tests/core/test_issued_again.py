@@ -8,6 +8,7 @@ import pytest
 
 from livekit_gemini_resilient.core import wording
 from livekit_gemini_resilient.core.delivery import Ledger
+from livekit_gemini_resilient.core.effects import Outcome
 from livekit_gemini_resilient.core.events import ToolCall
 from livekit_gemini_resilient.core.evidence import (
     connection_closed,
@@ -168,3 +169,27 @@ def test_a_cancelled_call_that_is_issued_again_under_its_id_is_answered() -> Non
     assert ledger.rejoin(call("c1"), 2, new_input=False)
     assert ids(ledger, 2) == ["c1"]
     assert ledger.reply_due
+
+
+@pytest.mark.fault("A15")
+@pytest.mark.parametrize("ending", ["answered", "silent", "closed"])
+def test_a_result_that_is_told_again_has_one_outcome(ending: str) -> None:
+    """What became of it was reported; the connection that makes the call again is answered."""
+    driver = Driver()
+    driver.connect()
+    driver.server.call(1, call("c1"))
+    driver.deliver()
+    driver.returns(result("c1"))
+    driver.settle()
+    assert driver.outcome("c1") == [Outcome.REPLIED]
+    driver.lose()
+    driver.connect()
+    driver.server.mute = ending != "answered"
+    driver.server.call(2, call("c1"))
+    driver.deliver()
+    if ending != "closed":
+        driver.settle()
+    driver._carry_out(driver.conversation.close())
+    assert driver.server.connections[2].responses == ["c1"]
+    assert driver.outcome("c1") == [Outcome.REPLIED]
+    assert [call.call_id for call in driver.called] == ["c1"]

@@ -333,14 +333,16 @@ def test_a_function_that_the_reason_points_at_costs_one_dial() -> None:
 
 
 def test_a_try_leaves_the_budget_what_a_failure_needs() -> None:
-    """After the first refusal one, and another only when a turn has ended."""
-    call = Negotiation(frozenset("a"), says_which=False)
+    """Of three retries: after the first refusal one that fails, and two when a turn has ended."""
+    call = Negotiation(frozenset("ae"), says_which=False)
     assert call.accepted == BEFORE
-    assert call.link.tries_settings()
-    call.replace()
-    assert call.accepted == BEFORE
-    assert not call.link.tries_settings()
-    call.link.progressed()
+    for most in (1, 2):
+        for _ in range(most):
+            assert call.link.tries_settings()
+            call.replace()
+            assert call.accepted == BEFORE
+        assert not call.link.tries_settings()
+        call.link.progressed()
     assert call.link.tries_settings()
 
 
