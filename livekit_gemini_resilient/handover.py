@@ -7,7 +7,7 @@ the calls in the chat context.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
@@ -44,11 +44,11 @@ class Listener:
             return None
         return cls(agent, agent_session)
 
-    def join(self, hear: Mapping[Any, Callable[[Any], None]]) -> None:
+    def join(self, **hear: Callable[[Any], None]) -> None:
         """The agent takes generations from now on.
 
         Args:
-            hear: What to do at events of the call, until ``leave``.
+            hear: What to do at events of the call, by name, until ``leave``.
         """
         call = self.agent_session
         self._heard = {"close": self._end, **hear}

@@ -228,10 +228,8 @@ class RealtimeSession(PluginSession):
                 self._listener.leave()
             self._listener = listener
             listener.join(
-                {
-                    "conversation_item_added": self._item_added,
-                    "user_state_changed": self._user_state_changed,
-                }
+                conversation_item_added=self._item_added,
+                user_state_changed=self._user_state_changed,
             )
             self._receive(AudienceChanged(handed_over=listener.take()))
         return listening
