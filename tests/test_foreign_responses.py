@@ -82,7 +82,7 @@ async def test_result_survives_what_was_learned_from_an_unrelated_close(code: in
     """A close straight after words of ours, on a server that nothing else makes speak."""
     profile = replace(PROFILES["2.5-native-audio"], realtime_text="context")
     script = [Call("get_weather"), Say("It is foggy.")]
-    resilience = ResilienceOptions(reply_timeout=0.5)
+    resilience = ResilienceOptions(reply_timeout=2.0)
     async with (
         GeminiLiveServer(script, profile=profile) as server,
         connected(server, resilience=resilience) as direct,

@@ -200,7 +200,7 @@ async def test_a_setup_that_is_never_answered_is_given_up_in_time(
     profile: str, plain: bool
 ) -> None:
     """The SDK has no such limit."""
-    options = {} if plain else {"resilience": ResilienceOptions(dial_timeout=0.3)}
+    options = {} if plain else {"resilience": ResilienceOptions(dial_timeout=1.0)}
     async with (
         GeminiLiveServer(HELLO, profile=profile) as server,
         on_call(server, plain=plain, conn_options=QUICK, **options) as call,
@@ -256,7 +256,7 @@ async def test_a_pong_that_is_late_ends_nothing(profile: str) -> None:
 @pytest.mark.fault("E7")
 async def test_a_pong_that_never_comes_ends_the_connection() -> None:
     """In bounded time, and the conversation goes on over another."""
-    strict = ResilienceOptions(ping_interval=0.1, ping_timeout=0.2, close_timeout=0.2)
+    strict = ResilienceOptions(ping_interval=0.1, ping_timeout=1.0, close_timeout=0.2)
     async with (
         GeminiLiveServer(HELLO[:1]) as server,
         on_call(server, resilience=strict, conn_options=QUICK) as call,

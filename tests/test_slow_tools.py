@@ -79,8 +79,9 @@ async def test_an_answer_that_was_lost_with_its_connection_does_not_mute_the_mod
     ):
         await server.issue_handle()
         await call.becomes_resumable()
-        await call.ask_and_hold()
+        # before the call: "still running" follows it by itself
         trap = server.drop_on("tool_response")
+        await call.ask_and_hold()
         if not plain:
             await asyncio.wait_for(trap.sprung.wait(), 10)
         call.tool_may_return.set()
