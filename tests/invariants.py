@@ -20,6 +20,10 @@ from livekit_gemini_resilient.testing import GeminiLiveServer, Reply
 LOST = frozenset({Outcome.UNDELIVERED, Outcome.UNANSWERED})
 """Outcomes that no result ends in unless the test says so."""
 
+_TICKS = 10
+"""Of the loop, in which what was cancelled and the transports that were aborted come to an end; how
+many that takes depends on the Python."""
+
 Excuses = Mapping[str, str]
 """By function: why its results may be lost in this test."""
 
@@ -48,8 +52,8 @@ class _Watched:
 
     def pending(self, excused: Excuses) -> set[str]:
         """Ids of calls whose results have not ended in anything."""
-        handed = {o.call_id for o in self.handed.values() if o.name not in excused}
-        return handed - {report.call_id for report in self.settled}
+        handed = Counter(o.call_id for o in self.handed.values() if o.name not in excused)
+        return set(handed - Counter(report.call_id for report in self.settled))
 
     async def settles(self, excused: Excuses) -> None:
         """Wait until every result has ended in something."""
@@ -126,7 +130,8 @@ class Watch:
         Raises:
             AssertionError: Names every fault.
         """
-        await asyncio.sleep(0)
+        for _ in range(_TICKS):
+            await asyncio.sleep(0)
         faults = [fault for watched in self._sessions for fault in watched.faults(excused)]
         if self._sessions:
             left = asyncio.all_tasks() - self._before
