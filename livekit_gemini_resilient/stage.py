@@ -104,9 +104,8 @@ class Stage:
     def _open_generation(self, effect: OpenGeneration) -> None:
         # the caller spoke before the model, also where both are heard of in one message; words
         # may still trail the last message, and none before it
-        started = self._words_started
-        kept = {self._last_words: started[self._last_words]} if self._last_words else {}
-        self._words_started = {**kept, effect.input_id: wall_clock()}
+        last = {i: at for i, at in self._words_started.items() if i == self._last_words}
+        self._words_started = {**last, effect.input_id: wall_clock()}
         generation = self._session._new_generation(effect.response_id, effect.input_id)
         self._open[effect.generation] = self._newest = generation
         speaks = self._session.realtime_model.capabilities.audio_output

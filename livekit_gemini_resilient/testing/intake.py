@@ -91,13 +91,13 @@ class Intake:
         self._initial_history = False
         if self._transcribes_input:
             self._transcribe(text)
-        if not self._manual:
-            self._send(*self._dialect.voice_activity("END"))
         if self._manual:
             self._said.append(Entry("user", text))
-        elif self._swallowed("the caller's words"):
             return
-        elif infer:
+        self._send(*self._dialect.voice_activity("END"))
+        if self._swallowed("the caller's words"):
+            return
+        if infer:
             self.model.hear(Entry("user", text), "caller")
         else:
             self.model.learn(Entry("user", text))
