@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import dataclasses
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -194,13 +196,12 @@ async def test_connections_that_die_young_are_not_replaced_for_ever(
         assert plain or isinstance(error, ConnectionFailed)
 
 
-@pytest.mark.fault("E5")
-@ours_and_plain(on=EVERY)
-async def test_a_setup_that_is_never_answered_is_given_up_in_time(
-    profile: str, plain: bool
-) -> None:
-    """The SDK has no such limit."""
-    options = {} if plain else {"resilience": ResilienceOptions(dial_timeout=1.0)}
+@contextlib.asynccontextmanager
+async def nobody_answers(
+    profile: str, *, dials: int, dial_timeout: float, plain: bool
+) -> AsyncIterator[tuple[GeminiLiveServer, OnCall]]:
+    """A call whose connection was lost, at the last of so many dials that got no answer."""
+    options = {} if plain else {"resilience": ResilienceOptions(dial_timeout=dial_timeout)}
     async with (
         GeminiLiveServer(HELLO, profile=profile) as server,
         on_call(server, plain=plain, conn_options=QUICK, **options) as call,
@@ -208,7 +209,17 @@ async def test_a_setup_that_is_never_answered_is_given_up_in_time(
         await greets(call)
         async with server.holding_dials() as held:
             await server.drop(1011)
-            await held.reached(2, timeout=call.patience)
+            await held.reached(dials, timeout=call.patience)
+        yield server, call
+
+
+@pytest.mark.fault("E5")
+@ours_and_plain(on=EVERY)
+async def test_a_setup_that_is_never_answered_is_given_up_in_time(
+    profile: str, plain: bool
+) -> None:
+    """The SDK has no such limit."""
+    async with nobody_answers(profile, dials=2, dial_timeout=1.0, plain=plain) as (server, call):
         await server.until(
             lambda: server.current and server.current.number > 2, "a connection that is answered"
         )
@@ -222,15 +233,11 @@ async def test_a_handle_whose_setup_is_never_answered_is_dropped_at_last(
     profile: str, plain: bool
 ) -> None:
     """The last dial of the budget goes without it, and is told the history."""
-    options = {} if plain else {"resilience": ResilienceOptions(dial_timeout=2.0)}
-    async with (
-        GeminiLiveServer(HELLO, profile=profile) as server,
-        on_call(server, plain=plain, conn_options=QUICK, **options) as call,
+    dials = QUICK.max_retry
+    async with nobody_answers(profile, dials=dials, dial_timeout=2.0, plain=plain) as (
+        server,
+        call,
     ):
-        await greets(call)
-        async with server.holding_dials() as held:
-            await server.drop(1011)
-            await held.reached(QUICK.max_retry, timeout=call.patience)
         _, *resuming, last = server.connections
         assert all(each.resumed_from for each in resuming)
         assert last.resumed_from is None

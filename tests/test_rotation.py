@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 from google.genai.live import AsyncSession
@@ -156,52 +156,41 @@ async def test_changes_in_the_course_of_a_sentence_cost_one_reconnect(
         assert len(server.connections) == 2
 
 
-@pytest.mark.fault("D9")
-@ours_and_plain(on=EVERY)
-async def test_a_rotation_waits_for_a_caller_whom_only_livekit_hears(
-    profile: str, plain: bool
-) -> None:
-    """The server has transcribed nothing yet; the words and their answer stay on one connection."""
-    script = [Say("Hello."), Say("Goodbye.")]
-    async with (
-        GeminiLiveServer(script, profile=profile) as server,
-        on_call(server, plain=plain) as call,
-    ):
-        # what LiveKit's voice detection calls
-        ears = call.agent._get_activity_or_raise()
+async def livekit_hears(call: OnCall, speaks: bool) -> None:
+    """What LiveKit's voice detection calls."""
+    ears = call.agent._get_activity_or_raise()
+    if speaks:
         ears.on_start_of_speech(None, speech_start_time=time.time())
-        call.realtime.update_options(voice="Kore")
-        assert not call.realtime._session_should_close.is_set()
+    else:
         ears.on_end_of_speech(None)
-        assert not call.realtime._session_should_close.is_set()
-        await server.caller_says("Hello?")
-        await call.says_within("Hello.")
-        assert server.replies[0].connection == 1
-        second = await server.connected(2)
-        assert "Kore" in str(second.setup)
-        await server.caller_says("Thank you, goodbye.")
-        await call.says_within("Goodbye.")
-        assert len(server.connections) == 2
+
+
+async def server_hears(call: OnCall, speaks: bool) -> None:
+    """The server says so, and the session has read it."""
+    kind = "ACTIVITY_START" if speaks else "ACTIVITY_END"
+    await call.server.send({"voiceActivity": {"type": kind}})
+    await call.server.issue_handle()
+    await call.becomes_resumable()
 
 
 @pytest.mark.fault("D9")
+@pytest.mark.parametrize("hears", [livekit_hears, server_hears])
 @ours_and_plain(on=EVERY)
-async def test_a_rotation_waits_for_a_caller_whose_voice_the_server_reports(
-    profile: str, plain: bool
+async def test_a_rotation_waits_for_a_caller_who_is_heard_and_not_yet_transcribed(
+    profile: str, hears: Callable[[OnCall, bool], Awaitable[None]], plain: bool
 ) -> None:
-    """It says so before it has transcribed anything."""
+    """The words and their answer stay on one connection."""
     script = [Say("Hello."), Say("Goodbye.")]
     async with (
         GeminiLiveServer(script, profile=profile) as server,
         on_call(server, plain=plain) as call,
     ):
-        await server.send({"voiceActivity": {"type": "ACTIVITY_START"}})
-        await server.issue_handle()
-        await call.becomes_resumable()
+        await hears(call, True)
         call.realtime.update_options(voice="Kore")
         assert not call.realtime._session_should_close.is_set()
+        await hears(call, False)
+        assert not call.realtime._session_should_close.is_set()
         await server.caller_says("Hello?")
-        await server.send({"voiceActivity": {"type": "ACTIVITY_END"}})
         await call.says_within("Hello.")
         assert server.replies[0].connection == 1
         second = await server.connected(2)

@@ -138,16 +138,12 @@ def test_a_caller_has_finished_when_nobody_hears_any_more(first: str) -> None:
     """The two do not agree to the moment."""
     driver = speaking()
     hears(driver, True)
-    if first == "framework":
-        driver.feed(VoiceDetected(speaking=False))
-    else:
-        hears(driver, False)
+    ends = [VoiceDetected(speaking=False), ServerFrame(connection=1, caller_speaks=False)]
+    earlier, later = ends if first == "framework" else reversed(ends)
+    driver.feed(earlier)
     driver.elapse(HEARD_GRACE + 1.0)
     assert driver.closing is None
-    if first == "framework":
-        hears(driver, False)
-    else:
-        driver.feed(VoiceDetected(speaking=False))
+    driver.feed(later)
     driver.elapse(HEARD_GRACE)
     assert driver.closing == 1
 
